@@ -1,0 +1,150 @@
+"""The tables and views of a LIOB database: numbered migrations, views, and a comment on everything.
+
+Base tables live in schema `raw`; the views in `main` are the public interface.
+"""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import duckdb
+
+from liob_core.errors import FileError
+from liob_core.metrics import METRICS
+
+# DuckDB 1.4 and every later version read and write this; newer defaults shut older shells out.
+STORAGE_VERSION = "v1.2.0"
+
+_FOLDER = Path(__file__).parent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnDescription:
+    """One column of a public view: its name, its type and what it means, unit included."""
+
+    view: str
+    column: str
+    type_name: str
+    comment: str
+
+
+def newest_version() -> int:
+    """The number of the last migration this LIOB knows."""
+    return max(number for number, _, _ in _migrations())
+
+
+def current_version(con: duckdb.DuckDBPyConnection) -> int:
+    """The number of the last migration applied to the open database; 0 for an empty one."""
+    tables = con.execute(
+        "SELECT count(*) FROM duckdb_tables() WHERE database_name = current_database() "
+        "AND schema_name = 'raw' AND table_name = 'migrations'"
+    ).fetchone()
+    if tables is None or tables[0] == 0:
+        return 0
+    row = con.execute("SELECT coalesce(max(number), 0) FROM raw.migrations").fetchone()
+    return int(row[0]) if row else 0
+
+
+def migrate(con: duckdb.DuckDBPyConnection) -> int:
+    """How many migrations were applied; all in one transaction, then the views are made anew."""
+    version = current_version(con)
+    check_version(version)
+    pending = [migration for migration in _migrations() if migration[0] > version]
+    if not pending:
+        return 0
+    con.execute("BEGIN")
+    try:
+        con.execute("CREATE SCHEMA IF NOT EXISTS raw")
+        con.execute(
+            "CREATE TABLE IF NOT EXISTS raw.migrations "
+            "(number INTEGER PRIMARY KEY, name VARCHAR NOT NULL, applied_utc TIMESTAMP NOT NULL)"
+        )
+        for number, name, sql in pending:
+            con.execute(sql)
+            con.execute(
+                "INSERT INTO raw.migrations VALUES (?, ?, ?)",
+                [number, name, datetime.now(UTC).replace(tzinfo=None)],
+            )
+        con.execute((_FOLDER / "views.sql").read_text(encoding="utf-8"))
+        _write_comments(con)
+        con.execute("COMMIT")
+    except BaseException:
+        con.execute("ROLLBACK")
+        raise
+    return len(pending)
+
+
+def check_version(version: int) -> None:
+    """Nothing where this LIOB can work with a database of that version; raises FileError otherwise."""
+    if version > newest_version():
+        raise FileError(
+            f"This database is from a newer LIOB (schema {version}; this one knows {newest_version()}). "
+            "Update LIOB, or point LIOB_DATA_DIR at another folder."
+        )
+
+
+def describe(con: duckdb.DuckDBPyConnection) -> list[ColumnDescription]:
+    """Every column of the public views in the order of the views' columns, with its comment."""
+    rows = con.execute(
+        "SELECT columns.table_name, columns.column_name, columns.data_type, columns.comment "
+        "FROM duckdb_columns() AS columns "
+        "WHERE columns.schema_name = 'main' AND columns.database_name = current_database() "
+        "AND NOT columns.internal "
+        "ORDER BY columns.table_name, columns.column_index"
+    ).fetchall()
+    return [
+        ColumnDescription(view=view, column=column, type_name=type_name, comment=comment or "")
+        for view, column, type_name, comment in rows
+    ]
+
+
+def describe_views(con: duckdb.DuckDBPyConnection) -> dict[str, str]:
+    """What each public view holds, one sentence each, by name."""
+    rows = con.execute(
+        "SELECT view_name, comment FROM duckdb_views() "
+        "WHERE NOT internal AND schema_name = 'main' AND database_name = current_database() "
+        "ORDER BY view_name"
+    ).fetchall()
+    return {name: comment or "" for name, comment in rows}
+
+
+def _migrations() -> list[tuple[int, str, str]]:
+    """Number, name and SQL of every migration, in order."""
+    found = []
+    for path in sorted((_FOLDER / "migrations").glob("[0-9]*.sql")):
+        number, _, name = path.stem.partition("_")
+        found.append((int(number), name, path.read_text(encoding="utf-8")))
+    return found
+
+
+def _write_comments(con: duckdb.DuckDBPyConnection) -> None:
+    comments = tomllib.loads((_FOLDER / "comments.toml").read_text(encoding="utf-8"))
+    relations = con.execute(
+        "SELECT 'TABLE', schema_name, table_name FROM duckdb_tables() "
+        "WHERE database_name = current_database() "
+        "UNION ALL SELECT 'VIEW', schema_name, view_name FROM duckdb_views() "
+        "WHERE NOT internal AND database_name = current_database()"
+    ).fetchall()
+    for kind, schema, name in relations:
+        con.execute(f"COMMENT ON {kind} {schema}.{name} IS {_quote(comments['tables'][name])}")
+    columns = con.execute(
+        "SELECT schema_name, table_name, column_name FROM duckdb_columns() "
+        "WHERE NOT internal AND database_name = current_database()"
+    ).fetchall()
+    for schema, table, column in columns:
+        text = _column_comment(comments["columns"], table, column)
+        con.execute(f'COMMENT ON COLUMN {schema}.{table}."{column}" IS {_quote(text)}')
+
+
+def _column_comment(comments: Mapping[str, str], table: str, column: str) -> str:
+    metric = METRICS.get(column)
+    own = comments.get(f"{table}.{column}")
+    if own is None and metric is not None:
+        return f"{metric.label}, in {metric.unit}: {metric.formula}."
+    return own or comments[column]
+
+
+def _quote(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

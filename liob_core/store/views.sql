@@ -1,0 +1,247 @@
+-- The public interface. The order of the first columns is a promise; new columns go to the end.
+
+CREATE OR REPLACE VIEW main.results AS
+SELECT
+    variants.run_id,
+    variants.variant,
+    variants.quant,
+    variants.engine,
+    variants.weights_sha256,
+    variants.file_sha256,
+    variants.bpw,
+    variants.file_bytes,
+    summary.n_samples,
+    summary.n_ok,
+    summary.ttft_ms_p50,
+    summary.decode_tps,
+    summary.decode_tps_ci_low,
+    summary.decode_tps_ci_high,
+    summary.prefill_tps,
+    summary.timing_task,
+    summary.n_blocks,
+    summary.load_ms,
+    summary.answer_tokens,
+    summary.answer_s,
+    summary.truncated_share,
+    summary.peak_memory_bytes,
+    summary.peak_rss_bytes,
+    summary.peak_vram_bytes,
+    summary.peak_system_ram_bytes,
+    summary.cpu_peak_pct_mean,
+    summary.pass_rate,
+    summary.n_checked,
+    -- beyond the promise
+    variants.is_reference,
+    variants.position,
+    variants.model_name,
+    variants.tensor_bytes,
+    variants.n_params,
+    variants.need_bytes,
+    summary.n_failed,
+    summary.n_contended,
+    summary.decode_tps_cv,
+    summary.prefill_tps_ci_low,
+    summary.prefill_tps_ci_high,
+    summary.prefill_tps_cv,
+    summary.pp512_prefill_tps,
+    summary.pp512_prefill_tps_ci_low,
+    summary.pp512_prefill_tps_ci_high,
+    summary.pp512_prefill_tps_cv,
+    summary.pp512_n_blocks,
+    summary.tg128_decode_tps,
+    summary.tg128_decode_tps_ci_low,
+    summary.tg128_decode_tps_ci_high,
+    summary.tg128_decode_tps_cv,
+    summary.tg128_n_blocks,
+    summary.chat512_decode_tps,
+    summary.chat512_decode_tps_ci_low,
+    summary.chat512_decode_tps_ci_high,
+    summary.chat512_decode_tps_cv,
+    summary.chat512_n_blocks,
+    summary.peak_anon_bytes,
+    summary.pass_rate_ci_low,
+    summary.pass_rate_ci_high,
+    summary.n_passed,
+    summary.n_unchecked,
+    summary.unknown
+FROM raw.variants AS variants
+LEFT JOIN raw.summary AS summary USING (run_id, variant);
+
+CREATE OR REPLACE VIEW main.samples AS
+SELECT
+    sample_id,
+    run_id,
+    variant,
+    block,
+    started_utc,
+    seed,
+    task,
+    suite,
+    category,
+    prompt_id,
+    repeat,
+    outcome,
+    reason,
+    warmup,
+    cold,
+    prompt,
+    response,
+    prompt_tokens,
+    cached_tokens,
+    output_tokens,
+    ttft_ms,
+    tpot_ms,
+    e2e_ms,
+    prefill_tps,
+    decode_tps,
+    decode_tps_client,
+    engine_prompt_ms,
+    engine_eval_ms,
+    cpu_other_share,
+    check_result,
+    -- beyond the promise
+    shape,
+    load_id,
+    cell_id,
+    cell_index,
+    thinking,
+    exact_text,
+    prompt_sha256,
+    check_reason,
+    check_extracted,
+    ttfot_ms,
+    output_tps,
+    overhead_ms,
+    engine_load_ms,
+    stop_type,
+    cpu_mean_pct,
+    cpu_peak_pct,
+    cpu_steal_share,
+    peak_rss_bytes,
+    peak_system_ram_bytes,
+    peak_vram_bytes,
+    contended,
+    n_readings,
+    first_token_ns,
+    first_text_ns,
+    first_output_ns,
+    last_token_ns,
+    end_ns,
+    first_event_tokens,
+    eval_excludes_first_token,
+    unknown
+FROM raw.samples;
+
+CREATE OR REPLACE VIEW main.loads AS
+SELECT
+    load_id,
+    run_id,
+    variant,
+    block,
+    started_utc,
+    asked,
+    effective,
+    weights_bytes,
+    kv_bytes,
+    compute_bytes,
+    output_bytes,
+    load_ms,
+    host_rss_bytes,
+    -- beyond the promise
+    outcome,
+    reason,
+    engine_version,
+    system_info,
+    log_file,
+    ended_utc,
+    peak_rss_load_bytes,
+    peak_rss_run_bytes,
+    peak_anon_bytes,
+    peak_memory_bytes,
+    peak_vram_bytes,
+    peak_vram_reason,
+    sampler_cpu_share
+FROM raw.loads;
+
+CREATE OR REPLACE VIEW main.paired_deltas AS
+SELECT
+    run_id, variant, reference, metric, kind, estimate, ci_low, ci_high, n, p_value, p_holm, verdict, reason
+FROM raw.paired_deltas;
+
+CREATE OR REPLACE VIEW main.runs AS
+SELECT
+    runs.run_id,
+    runs.title,
+    runs.state,
+    runs.reason,
+    runs.created_utc,
+    runs.started_utc,
+    runs.ended_utc,
+    runs.engine,
+    runs.engine_version,
+    runs.reference,
+    runs.tasks,
+    runs.shapes,
+    runs.suite,
+    runs.suite_version,
+    runs.suite_sha256,
+    runs.n_suite_prompts,
+    runs.max_tokens,
+    runs.temperature,
+    runs.seed,
+    runs.n_blocks,
+    runs.suite_repeats,
+    runs.n_warmups,
+    runs.prompt_mode,
+    runs.machine_id,
+    runs.liob_version,
+    (SELECT count(*) FROM raw.variants AS variants WHERE variants.run_id = runs.run_id) AS n_variants,
+    (SELECT count(*) FROM raw.samples AS samples WHERE samples.run_id = runs.run_id) AS n_samples,
+    runs.sampling,
+    runs.order_seed,
+    runs.limits,
+    runs.monitor_hz,
+    runs.engine_url,
+    runs.engine_options,
+    runs.machine,
+    runs.n_skipped_lines,
+    runs.ingested_utc
+FROM raw.runs AS runs;
+
+CREATE OR REPLACE VIEW main.variants AS
+SELECT
+    run_id, variant, position, is_reference, variant_key, quant, engine, weights_sha256, file_sha256,
+    model_name, architecture, file_name, file_bytes, tensor_bytes, n_params, bpw, published_label,
+    content_label, label_warning, fallback_tensors, fallback_warning, n_layers, n_ctx_train, n_experts,
+    n_experts_used, has_chat_template, chat_template_sha256, imatrix, quantized_by, repo_url, base_model,
+    n_ctx, threads, gpu_layers, kv_type_k, kv_type_v, load_settings, need_bytes, need_weights_bytes,
+    need_kv_bytes, need_compute_bytes, need_reason, tensor_groups
+FROM raw.variants;
+
+CREATE OR REPLACE VIEW main.prompts AS
+SELECT
+    run_id, prompt_id, position, suite, category, messages, check_kind, check_params, rubric,
+    reference_answer, max_tokens, prompt, prompt_sha256, prompt_tokens, templated, template_sha256
+FROM raw.prompts;
+
+CREATE OR REPLACE VIEW main.machines AS
+SELECT
+    machine_id, cpu_name, cpu_arch, physical_cores, logical_cores, ram_bytes, swap_bytes, os_name,
+    os_version, python_version, gpus, gpu_reason, power_source, cpu_governor, is_virtual, missing_sources
+FROM raw.machines;
+
+CREATE OR REPLACE VIEW main.readings AS
+SELECT
+    run_id, make_timestamp_ns(utc_ns) AS read_utc, utc_ns, rss_bytes, anon_bytes, swap_bytes,
+    engine_cpu_pct, system_cpu_pct, other_cpu_share, steal_share, system_ram_bytes
+FROM raw.readings;
+
+CREATE OR REPLACE VIEW main.gpu_readings AS
+SELECT
+    run_id, make_timestamp_ns(utc_ns) AS read_utc, utc_ns, device, used_bytes, process_bytes,
+    utilization_pct, power_w, energy_mj, temperature_c, sm_clock_mhz, mem_clock_mhz
+FROM raw.gpu_readings;
+
+CREATE OR REPLACE VIEW main.events AS
+SELECT run_id, event_utc, event, detail, journal_offset
+FROM raw.events;
