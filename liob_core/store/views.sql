@@ -165,7 +165,8 @@ FROM raw.loads;
 
 CREATE OR REPLACE VIEW main.paired_deltas AS
 SELECT
-    run_id, variant, reference, metric, kind, estimate, ci_low, ci_high, n, p_value, p_holm, verdict, reason
+    run_id, variant, reference, metric, kind, estimate, ci_low, ci_high, n, p_value, p_holm, verdict, reason,
+    n_gained, n_lost, loss_bound, method
 FROM raw.paired_deltas;
 
 CREATE OR REPLACE VIEW main.runs AS

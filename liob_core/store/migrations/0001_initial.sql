@@ -325,5 +325,9 @@ CREATE TABLE raw.paired_deltas (
     p_value DOUBLE,
     p_holm DOUBLE,
     verdict VARCHAR,
-    reason VARCHAR
+    reason VARCHAR,
+    n_gained BIGINT,
+    n_lost BIGINT,
+    loss_bound DOUBLE,
+    method VARCHAR
 );
