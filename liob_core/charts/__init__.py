@@ -1,0 +1,1 @@
+"""DataFrames in, Altair charts out: one module per question, one theme."""

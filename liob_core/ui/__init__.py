@@ -1,0 +1,1 @@
+"""What every page shares: navigation, the source of results, selection, tables, text, the guard."""

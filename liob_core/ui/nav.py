@@ -1,0 +1,64 @@
+"""The pages of the app and the ways between them. What is chosen travels in the address.
+
+A page's address differs from its file's name: on a fresh server Streamlit matches the first address
+with the files under `pages/`, and would run that file alone, without the frame.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import streamlit as st
+
+Show = Callable[[], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Screen:
+    """One page: its name in the address, its title, its icon, and the heading it stands under."""
+
+    name: str
+    title: str
+    icon: str
+    section: str
+
+
+SCREENS = (
+    Screen("overview", "Overview", ":material/insights:", ""),
+    Screen("new", "New benchmark", ":material/add_circle:", "Measure"),
+    Screen("run", "Run", ":material/play_circle:", "Measure"),
+    Screen("results", "Results", ":material/speed:", "Read"),
+    Screen("answers", "Answers", ":material/forum:", "Read"),
+)
+
+
+def navigate(shows: Mapping[str, Show]) -> Show:
+    """The function that runs the page at the current address; the first screen is the default."""
+    sections: dict[str, list[st.Page]] = {}
+    for screen in SCREENS:
+        sections.setdefault(screen.section, []).append(_page(screen, shows[screen.name]))
+    return st.navigation(sections).run
+
+
+def open_page(name: str, **selection: str) -> None:
+    """Leave for the page `name` with `selection` in its address."""
+    st.switch_page(_page(_screen(name), _unused), query_params=selection)
+
+
+def button_to(name: str, label: str, *, icon: str, primary: bool = False, **selection: str) -> None:
+    """A button that leaves for the page `name`."""
+    if st.button(label, icon=icon, type="primary" if primary else "secondary", key=f"go_{name}_{label}"):
+        open_page(name, **selection)
+
+
+def _screen(name: str) -> Screen:
+    return next(screen for screen in SCREENS if screen.name == name)
+
+
+def _page(screen: Screen, show: Show) -> st.Page:
+    return st.Page(
+        show, title=screen.title, icon=screen.icon, url_path=screen.name, default=screen is SCREENS[0]
+    )
+
+
+def _unused() -> None:
+    """Stands for a registered page: Streamlit knows a page by its address alone."""

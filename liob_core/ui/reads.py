@@ -1,0 +1,1 @@
+"""Cached answers of the analysis room: frames only, forgotten when the database file changes."""

@@ -1,0 +1,101 @@
+"""Whose results are shown: the user's own, or the sample that LIOB ships."""
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from liob_core.config import SAMPLE_DATABASE, Settings
+from liob_core.ui import selection
+from liob_core.ui.text import literal
+
+OWN, SAMPLE = "own", "sample"
+_NAMES = {OWN: "My results", SAMPLE: "Sample results"}
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A database with at least one run, its runs (newest first), and whether it is the sample."""
+
+    database: Path
+    runs: pd.DataFrame
+    is_sample: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """One run of one source: what every page of results reads."""
+
+    source: Source
+    run_id: str
+
+    @property
+    def database(self) -> Path:
+        """The file that holds the run."""
+        return self.source.database
+
+
+def choose(settings: Settings) -> Chosen | None:
+    """The run chosen in the address or the sidebar; None where there is nothing to show yet."""
+    found = {
+        name: runs
+        for name, path in ((OWN, settings.database), (SAMPLE, SAMPLE_DATABASE))
+        if path.exists() and not (runs := reads.list_runs(path)).empty
+    }
+    if not found:
+        return None
+    with st.sidebar:
+        name = _choose_source(list(found))
+        runs = found[name]
+        run_id = _choose_run(runs)
+    path = settings.database if name == OWN else SAMPLE_DATABASE
+    return Chosen(Source(path, runs, name == SAMPLE), run_id)
+
+
+def _choose_source(names: list[str]) -> str:
+    wanted = selection.get("source")
+    if len(names) == 1:
+        return names[0]
+    chosen = st.segmented_control(
+        "Source",
+        names,
+        default=wanted if wanted in names else names[0],
+        format_func=_NAMES.__getitem__,
+        label_visibility="collapsed",
+        key="liob_source",
+        width="stretch",
+    )
+    name = chosen or names[0]
+    if name != wanted:
+        selection.put("source", name)
+    return name
+
+
+def _choose_run(runs: pd.DataFrame) -> str:
+    ids = [str(run_id) for run_id in runs["run_id"]]
+    wanted = selection.get("run")
+    if len(ids) == 1:
+        return ids[0]
+    titles = dict(zip(ids, (_run_name(row) for row in runs.to_dict("records")), strict=True))
+    chosen = st.selectbox(
+        "Run", ids, index=ids.index(wanted) if wanted in ids else 0, format_func=titles.__getitem__
+    )
+    selection.put("run", chosen)
+    return chosen
+
+
+def _run_name(run: dict[Hashable, Any]) -> str:
+    started = run["created_utc"]
+    day = f" · {pd.Timestamp(started):%d %b %H:%M}" if pd.notna(started) else ""
+    return f"{run['title'] or run['run_id']}{day}"
+
+
+def show_origin(chosen: Chosen, machine: str | None) -> None:
+    """One quiet line that says when the results shown are not the user's."""
+    if chosen.source.is_sample:
+        where = f" on {literal(machine)}" if machine else ""
+        title = literal(str(chosen.source.runs["title"].iloc[0]))
+        st.caption(f"Sample results: {title}{where}, made by LIOB.")

@@ -1,0 +1,74 @@
+"""The few styles that Streamlit has no word for: tables, verdicts, progress cells, answers."""
+
+import streamlit as st
+
+from liob_core.charts.theme import Look, look_of
+
+_CSS = """<style>
+.stMainBlockContainer { padding-top: 2.6rem; padding-bottom: 4rem; max-width: 1240px; }
+.liob-scroll { overflow-x: auto; }
+.liob-table { border-collapse: collapse; width: 100%; font-size: .92rem; line-height: 1.3;
+  font-variant-numeric: tabular-nums; }
+.liob-table caption { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
+.liob-table th { font-weight: 500; color: MUTED; white-space: nowrap; font-size: .84rem;
+  border-bottom: 1px solid LINE; padding: .35rem .7rem; vertical-align: bottom; }
+.liob-table .help { border-bottom: 1px dotted MUTED; cursor: help; }
+.liob-table td { border-bottom: 1px solid LINE; padding: .5rem .7rem; vertical-align: top;
+  white-space: nowrap; }
+.liob-table th:first-child, .liob-table td:first-child { position: sticky; left: 0; background: PAGE;
+  padding-left: .1rem; font-weight: 600; }
+.liob-table td:first-child .note { font-weight: 400; }
+.liob-table .num { text-align: right; }
+.liob-table .txt { text-align: left; }
+.liob-table .note { color: MUTED; font-size: .82rem; }
+.swatch { display: inline-block; width: .7rem; height: .7rem; border-radius: 50%; margin-right: .5rem; }
+.swatch.diamond { border-radius: 1px; transform: rotate(45deg) scale(.88); }
+.liob-better { color: BETTER; } .liob-worse { color: WORSE; } .liob-same, .liob-unknown { color: SAME; }
+.liob-better b, .liob-worse b { font-size: .75em; }
+.liob-grid td { padding: .4rem .7rem; }
+.liob-bar { background: GRID; border-radius: 3px; height: .5rem; min-width: 5.5rem; overflow: hidden;
+  display: flex; margin-top: .3rem; }
+.liob-bar i { background: FILL; display: block; }
+.liob-bar i.bad { background: WORSE; }
+.liob-text { white-space: pre-wrap; overflow-wrap: anywhere; font-size: .93rem; line-height: 1.45;
+  max-height: 34rem; overflow-y: auto; }
+.liob-text pre { white-space: pre-wrap; overflow-wrap: anywhere; }
+.liob-text mark { background: MARK; color: inherit; border-radius: 2px; padding: 0 1px;
+  border-bottom: 2px solid ACCENT; }
+.liob-writing { min-height: 6rem; max-height: 14rem; border-left: 3px solid FILL; padding-left: .8rem; }
+.liob-kicker { color: MUTED; font-size: .9rem; margin-bottom: -.4rem; }
+.liob-step { display: flex; align-items: baseline; gap: .6rem; font-size: 1.15rem; font-weight: 600; }
+.liob-step b { color: PRIMARY; font-variant-numeric: tabular-nums; }
+.liob-step span { color: MUTED; font-weight: 400; font-size: .9rem; }
+@media (max-width: 640px) {
+  .stMainBlockContainer { padding-left: 1rem; padding-right: 1rem; }
+  h1 { font-size: 1.45rem !important; }
+}
+</style>"""
+
+
+def current_look() -> Look:
+    """The look of the reader's own appearance setting."""
+    return look_of(st.context.theme.type)
+
+
+def apply_style() -> None:
+    """Put the styles of the current look on the page."""
+    look = current_look()
+    css = _CSS
+    colours = {
+        "MUTED": look.muted,
+        "LINE": look.grid,
+        "PAGE": look.page,
+        "BETTER": look.better,
+        "WORSE": look.worse,
+        "SAME": look.same,
+        "GRID": look.grid,
+        "FILL": look.ramp[2],
+        "PRIMARY": look.ramp[1],
+        "MARK": look.accent + "2b",
+        "ACCENT": look.accent,
+    }
+    for name, colour in colours.items():
+        css = css.replace(name, colour)
+    st.html(css)

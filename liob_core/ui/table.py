@@ -1,0 +1,84 @@
+"""Tables whose numbers never stand alone: each cell has a value, a lighter second line, and a hint."""
+
+import html
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import streamlit as st
+
+from liob_core.ui.text import as_html
+
+_MARKS = {"better": "▲", "worse": "▼", "same": "○", "unknown": "—"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """One cell: its text, what stands under it, what hovering tells, and its verdict's look."""
+
+    text: str
+    note: str = ""
+    hint: str = ""
+    verdict: str = ""  # better | worse | same | unknown
+    swatch: str = ""  # a colour before the text
+    diamond: bool = False  # the swatch of the reference
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """One column: its heading, what hovering over it explains, and whether it holds numbers."""
+
+    label: str
+    hint: str = ""
+    is_number: bool = True
+
+
+def show_table(columns: Sequence[Column], rows: Sequence[Sequence[Cell]], *, caption: str) -> None:
+    """The table on the page; `caption` is read out by screen readers."""
+    head = "".join(
+        f'<th scope="col" class="{_align(column)}" title="{html.escape(column.hint)}">'
+        f"<span{' class=help' if column.hint else ''}>{html.escape(column.label)}</span></th>"
+        for column in columns
+    )
+    body = "".join(
+        "<tr>" + "".join(_cell(cell, column) for cell, column in zip(row, columns, strict=True)) + "</tr>"
+        for row in rows
+    )
+    st.html(
+        f'<div class="liob-scroll"><table class="liob-table"><caption>{html.escape(caption)}</caption>'
+        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+    )
+
+
+def _align(column: Column) -> str:
+    return "num" if column.is_number else "txt"
+
+
+def _cell(cell: Cell, column: Column) -> str:
+    swatch = ""
+    if cell.swatch:
+        shape = "swatch diamond" if cell.diamond else "swatch"
+        swatch = f'<i class="{shape}" style="background:{html.escape(cell.swatch)}"></i>'
+    note = f'<div class="note">{verdict_html(cell.verdict, cell.note)}</div>' if cell.note else ""
+    return (
+        f'<td class="{_align(column)}" title="{html.escape(cell.hint)}">'
+        f"<div>{swatch}{as_html(cell.text)}</div>{note}</td>"
+    )
+
+
+def verdict_html(verdict: str, words: str) -> str:
+    """`words` with the mark and the colour of `verdict`; without one, the words alone."""
+    if verdict not in _MARKS:
+        return as_html(words)
+    return f'<span class="liob-{verdict}"><b aria-hidden="true">{_MARKS[verdict]}</b> {as_html(words)}</span>'
+
+
+def as_markdown(columns: Sequence[Column], rows: Sequence[Sequence[Cell]]) -> str:
+    """The same table for pasting elsewhere, as Markdown."""
+    lines = [
+        "| " + " | ".join(column.label for column in columns) + " |",
+        "|" + "|".join("---:" if column.is_number else "---" for column in columns) + "|",
+    ]
+    for row in rows:
+        texts = (f"{cell.text} ({cell.note})" if cell.note else cell.text for cell in row)
+        lines.append("| " + " | ".join(text.replace("|", "\\|") for text in texts) + " |")
+    return "\n".join(lines)

@@ -1,0 +1,8 @@
+"""Page results."""
+
+import streamlit as st
+
+
+def show() -> None:
+    """The page."""
+    st.title("results")

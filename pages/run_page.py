@@ -1,0 +1,8 @@
+"""Page run."""
+
+import streamlit as st
+
+
+def show() -> None:
+    """The page."""
+    st.title("run")
