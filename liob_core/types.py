@@ -106,6 +106,8 @@ class ModelFile:
     quantized_by: str | None
     repo_url: str | None
     base_model: str | None
+    n_ff: int | None = None  # width of the feed-forward part; of one expert where there are experts
+    windowed_layers: tuple[bool, ...] | None = None  # which keep only the window; None: not said
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
