@@ -1,0 +1,162 @@
+"""Variants: a model file, an engine and load settings, with labels that are unique in a run."""
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+
+from liob_core.errors import UsageError
+from liob_core.models.digests import Progress, file_sha256, weights_sha256
+from liob_core.models.gguf import read_model
+from liob_core.models.memory import memory_need
+from liob_core.types import LoadSettings, ModelFile, Variant
+
+
+def make_variant(
+    path: Path,
+    engine: str,
+    settings: LoadSettings,
+    cache_dir: Path,
+    *,
+    label: str | None = None,
+    progress: Progress | None = None,
+) -> Variant:
+    """The variant that `path` is on an engine; reads the whole file once for its digests."""
+    model = read_model(path)
+    first = Path(model.paths[0]).resolve()
+    weights = weights_sha256(first, cache_dir, progress=progress)
+    return Variant(
+        key=variant_key(weights, engine, settings),
+        label=label or first.stem,
+        quant=quant_of(model),
+        engine=engine,
+        engine_model=str(first),
+        load_settings=settings,
+        weights_sha256=weights,
+        file_sha256=file_sha256(first, cache_dir, progress=progress),
+        model=model,
+        need=memory_need(model, settings),
+    )
+
+
+def fake_variant(name: str, *, bpw: float, settings: LoadSettings | None = None) -> Variant:
+    """A variant of the fake engine, which needs no file; `bpw` is its made-up bits per weight."""
+    settings = settings or LoadSettings()
+    weights = hashlib.sha256(f"fake:{name}:{bpw}".encode()).hexdigest()
+    n_params = 1_000_000
+    tensor_bytes = round(n_params * bpw / 8)
+    model = ModelFile(
+        paths=(),
+        file_bytes=tensor_bytes,
+        tensor_bytes=tensor_bytes,
+        n_params=n_params,
+        bpw=bpw,
+        n_tensors=0,
+        tensor_groups=(),
+        architecture="fake",
+        name=name,
+        published_label=name,
+        content_label=None,
+        label_warning=None,
+        fallback_tensors=None,
+        fallback_warning=None,
+        n_layers=None,
+        n_ctx_train=None,
+        n_embd=None,
+        n_heads=None,
+        n_kv_heads=None,
+        head_dim_k=None,
+        head_dim_v=None,
+        sliding_window=None,
+        n_experts=None,
+        n_experts_used=None,
+        vocab_size=None,
+        has_chat_template=False,
+        chat_template_sha256=None,
+        adds_bos=None,
+        imatrix=None,
+        quantized_by=None,
+        repo_url=None,
+        base_model=None,
+    )
+    return Variant(
+        key=variant_key(weights, "fake", settings),
+        label=name,
+        quant=name,
+        engine="fake",
+        engine_model=name,
+        load_settings=settings,
+        weights_sha256=weights,
+        file_sha256=None,
+        model=model,
+        need=None,
+    )
+
+
+def variant_key(weights: str | None, engine: str, settings: LoadSettings) -> str:
+    """The identity of a variant, in hex: the same weights with other load settings are another one."""
+    text = json.dumps([weights, engine, asdict(settings)], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def quant_of(model: ModelFile) -> str:
+    """The quantization as published; where the name says nothing, as the header or the tensors say."""
+    largest = model.tensor_groups[0].type_name if model.tensor_groups else "unknown"
+    return model.published_label or model.content_label or largest
+
+
+def order_by_bits(variants: Iterable[Variant]) -> list[Variant]:
+    """The variants from most to fewest true bits per weight; those not known come last."""
+    return sorted(
+        variants, key=lambda variant: (-(variant.model.bpw if variant.model else 0.0), variant.label)
+    )
+
+
+def unique_labels(variants: Sequence[Variant]) -> list[Variant]:
+    """The variants with labels that are unique in a run: the quantization where that suffices.
+
+    Where it does not, load settings that differ and then the file's name are added. The same variant
+    twice is the user's mistake.
+    """
+    twice = [key for key, count in Counter(variant.key for variant in variants).items() if count > 1]
+    if twice:
+        names = " and ".join(variant.engine_model for variant in variants if variant.key == twice[0])
+        raise UsageError(f"The same weights with the same settings are named twice ({names}). Leave one out.")
+    return [replace(variant, label=label) for variant, label in zip(variants, _labels(variants), strict=True)]
+
+
+def _labels(variants: Sequence[Variant]) -> list[str]:
+    differing = _differing_settings(variants)
+    named = Counter(variant.quant for variant in variants)
+    labels = [
+        variant.quant
+        if named[variant.quant] == 1
+        else " ".join([variant.quant, *_settings(variant, differing)])
+        for variant in variants
+    ]
+    taken = Counter(labels)
+    labels = [
+        label if taken[label] == 1 else f"{label} ({_file_name(variant)})"
+        for variant, label in zip(variants, labels, strict=True)
+    ]
+    taken = Counter(labels)
+    return [
+        label if taken[label] == 1 else f"{label} {variant.key[:6]}"
+        for variant, label in zip(variants, labels, strict=True)
+    ]
+
+
+def _file_name(variant: Variant) -> str:
+    return Path(variant.engine_model).stem
+
+
+def _differing_settings(variants: Sequence[Variant]) -> list[str]:
+    settings = [asdict(variant.load_settings) for variant in variants]
+    return [name for name in settings[0] if len({one[name] for one in settings}) > 1] if settings else []
+
+
+def _settings(variant: Variant, names: Sequence[str]) -> list[str]:
+    values = asdict(variant.load_settings)
+    return [f"{name}={values[name]}" for name in names]
