@@ -76,6 +76,14 @@ class Settings(BaseSettings):
         """What can be computed again: digests and headers."""
         return self.data_dir / "cache"
 
+    def environment(self) -> dict[str, str]:
+        """This process's environment with these folders in it, for a child that must use the same."""
+        return {
+            **os.environ,
+            "LIOB_DATA_DIR": str(self.data_dir.resolve()),
+            "LIOB_MACHINE_DIR": str(self.machine_dir.resolve()),
+        }
+
 
 def load_settings() -> Settings:
     """The settings in force; a bad value is told by name."""
