@@ -95,14 +95,14 @@ def _earlier_rates(spec: RunSpec, database: Path) -> Mapping[str, _Rates]:
     except LiobError:  # a busy or broken database only makes the estimate rougher
         return {}
     return {
-        row.weights_sha256: _Rates(
-            decode_tps=row.decode_tps,
-            prefill_tps=_known(row.prefill_tps, row.decode_tps * PREFILL_PER_DECODE),
-            answer_tokens=_known(row.answer_tokens, TYPICAL_ANSWER_TOKENS),
+        row["weights_sha256"]: _Rates(
+            decode_tps=row["decode_tps"],
+            prefill_tps=_known(row["prefill_tps"], row["decode_tps"] * PREFILL_PER_DECODE),
+            answer_tokens=_known(row["answer_tokens"], TYPICAL_ANSWER_TOKENS),
             is_measured=True,
         )
-        for row in rows.itertuples()
-        if row.weights_sha256
+        for row in rows.to_dict("records")
+        if row["weights_sha256"]
     }
 
 

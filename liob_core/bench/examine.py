@@ -1,0 +1,79 @@
+"""What works on this machine, what is missing, and the one thing that fixes it."""
+
+import importlib.util
+import shutil
+from dataclasses import dataclass
+
+from liob_core.config import Settings
+from liob_core.engines.registry import describe_engines
+from liob_core.monitor.machine import busy_neighbours
+from liob_core.types import Machine
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One thing that was looked at: `ok`, `missing` (something more would work) or `problem`."""
+
+    what: str
+    state: str
+    sentence: str
+
+
+def examine(settings: Settings, machine: Machine) -> list[Finding]:
+    """Everything that decides what LIOB can do here."""
+    findings = [
+        Finding(
+            what=f"engine {engine.name}",
+            state="ok" if engine.available else "missing",
+            sentence=engine.sentence,
+        )
+        for engine in describe_engines(machine_dir=settings.machine_dir)
+    ]
+    findings += [_gpu(machine), _ladder_types(), _data_folder(settings), _neighbours()]
+    findings += [
+        Finding(what=f"sensor {source}", state="missing", sentence=reason)
+        for source, reason in machine.missing_sources.items()
+    ]
+    return findings
+
+
+def _gpu(machine: Machine) -> Finding:
+    if machine.gpus:
+        names = ", ".join(gpu.name for gpu in machine.gpus)
+        return Finding(what="graphics device", state="ok", sentence=names)
+    return Finding(what="graphics device", state="missing", sentence=machine.gpu_reason or "none found")
+
+
+def _ladder_types() -> Finding:
+    if importlib.util.find_spec("llama_cpp") is not None:
+        return Finding(what="K and I types", state="ok", sentence="llama-cpp-python is installed")
+    return Finding(
+        what="K and I types",
+        state="missing",
+        sentence="CMAKE_ARGS=-DGGML_NATIVE=OFF pip install -r requirements-closeness.txt",
+    )
+
+
+def _data_folder(settings: Settings) -> Finding:
+    folder = settings.data_dir
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe = folder / ".liob-write-test"
+        probe.touch()
+        probe.unlink()
+        free = shutil.disk_usage(folder).free
+    except OSError as error:
+        return Finding(
+            what="data folder",
+            state="problem",
+            sentence=f"{folder} cannot be written ({error.strerror}); set LIOB_DATA_DIR to one that can.",
+        )
+    return Finding(what="data folder", state="ok", sentence=f"{folder}, {free / 2**30:.1f} GiB free")
+
+
+def _neighbours() -> Finding:
+    busy = busy_neighbours()
+    if not busy:
+        return Finding(what="quiet machine", state="ok", sentence="no other process keeps a core busy")
+    names = ", ".join(f"{neighbour.name} ({neighbour.cpu_share:.0%} of a core)" for neighbour in busy)
+    return Finding(what="quiet machine", state="problem", sentence=f"close these before a run: {names}")

@@ -1,0 +1,1 @@
+"""The command line: `python -m liob_core`, the same calls as the pages."""

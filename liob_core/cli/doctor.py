@@ -1,0 +1,28 @@
+"""`doctor`: what works here, what is missing, and the one thing that fixes it."""
+
+from rich.markup import escape
+
+from liob_core import __version__
+from liob_core.bench.examine import examine
+from liob_core.cli.models import JsonOption
+from liob_core.cli.output import gib, out, print_json, print_table
+from liob_core.config import load_settings
+from liob_core.monitor.machine import read_machine
+
+
+def doctor(as_json: JsonOption = False) -> None:
+    """Say what works on this machine, what is missing, and what fixes it."""
+    settings = load_settings()
+    machine = read_machine()
+    findings = examine(settings, machine)
+    if as_json:
+        print_json({"version": __version__, "machine": machine, "findings": findings})
+        return
+    out.print(
+        f"LIOB {__version__} on {escape(machine.cpu_name or machine.cpu_arch)}, {gib(machine.ram_bytes)}"
+    )
+    print_table(
+        "",
+        [("what", "left"), ("state", "left"), ("", "left")],
+        [(finding.what, finding.state, escape(finding.sentence)) for finding in findings],
+    )

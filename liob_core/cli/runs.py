@@ -1,0 +1,229 @@
+"""Commands about runs: `run`, `resume`, `cancel`, `list`, `show`, `export`."""
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from liob_core.analysis.results import results_table, warnings
+from liob_core.bench import catch_up, jobs
+from liob_core.bench.estimate import estimate
+from liob_core.bench.spec import Choices, default_threads, make_spec, variants_of_files
+from liob_core.bench.status import RunStatus
+from liob_core.cli.models import JsonOption
+from liob_core.cli.output import err, gib, number, out, print_json, print_table
+from liob_core.config import SHIPPED_SUITES, Settings, load_settings
+from liob_core.errors import LiobError, MissingError
+from liob_core.monitor.machine import thread_warning
+from liob_core.store.database import query
+from liob_core.store.share import export_run
+from liob_core.suites.load import load_suite
+from liob_core.types import LoadSettings, Task
+
+FOLLOW_EVERY_S = 0.25
+RunArgument = Annotated[str, typer.Argument(help="A run's id, its beginning, or `last`.")]
+
+
+def run(
+    model: Annotated[list[Path], typer.Option(help="A GGUF file or a folder; repeat for more.")],
+    engine: Annotated[str, typer.Option(help="embedded, or llama-server with --url.")] = "embedded",
+    url: Annotated[str | None, typer.Option(help="Address of your own llama-server.")] = None,
+    reference: Annotated[
+        str | None, typer.Option(help="The file or label all others are compared with.")
+    ] = None,
+    task: Annotated[list[Task] | None, typer.Option(help="speed, suite; both if not given.")] = None,
+    suite: Annotated[str, typer.Option(help="A suite's name or file.")] = "quick",
+    repeats: Annotated[int, typer.Option(help="Blocks: loads and repetitions of each variant.", min=1)] = 3,
+    suite_repeats: Annotated[int | None, typer.Option(help="Blocks that run the suite.", min=1)] = None,
+    max_tokens: Annotated[int, typer.Option(help="Longest answer, in tokens.", min=1)] = 1024,
+    seed: Annotated[int, typer.Option(help="Seed of the sampler.", min=0)] = 1,
+    threads: Annotated[int | None, typer.Option(help="Threads of the engine.", min=1)] = None,
+    context: Annotated[int, typer.Option(help="Context length in tokens.", min=256)] = 4096,
+    kv_type: Annotated[str, typer.Option(help="Type of the KV cache.")] = "f16",
+    mmap: Annotated[bool, typer.Option(help="Map the file instead of reading it into memory.")] = False,
+    own_template: Annotated[bool, typer.Option(help="Render with each file's own template.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Benchmark variants: run the tasks on each, watch the machine, keep everything."""
+    settings = load_settings()
+    tasks = tuple(dict.fromkeys(task or [Task.SPEED, Task.SUITE]))
+    load = LoadSettings(
+        n_ctx=context,
+        threads=threads or settings.threads or default_threads(),
+        kv_type_k=kv_type,
+        kv_type_v=kv_type,
+        flash_attn="on" if kv_type != "f16" else "auto",
+        load_mode="mmap" if mmap else "none",
+    )
+    with err.status("Reading the model files…"):
+        variants = variants_of_files(model, engine, load, settings.cache_dir)
+    spec = make_spec(
+        Choices(
+            engine=engine,
+            engine_url=url,
+            variants=variants,
+            reference=reference,
+            tasks=tasks,
+            suite=load_suite(suite, suite_folders(settings)) if Task.SUITE in tasks else None,
+            n_blocks=repeats,
+            suite_repeats=suite_repeats,
+            max_tokens=max_tokens,
+            seed=seed,
+            monitor_hz=settings.monitor_hz,
+            prompt_mode="own" if own_template else "reference",
+        )
+    )
+    warning = thread_warning(load.threads)
+    if warning:
+        err.print(f"[yellow]{escape(warning)}[/yellow]")
+    err.print(f"Run {spec.run_id}: {escape(spec.title)}, {estimate(spec, settings.database).sentence}")
+    _follow(jobs.start(spec, settings), settings, as_json=as_json)
+
+
+def resume(run_id: RunArgument, as_json: JsonOption = False) -> None:
+    """Do what was left of a run that was killed or cancelled."""
+    settings = load_settings()
+    _follow(jobs.resume(run_id, settings), settings, as_json=as_json)
+
+
+def cancel(run_id: RunArgument = "last", as_json: JsonOption = False) -> None:
+    """End a run within a second; every finished sample is kept."""
+    settings = load_settings()
+    name = jobs.find_run(run_id, settings).name
+    jobs.cancel(name, settings)
+    if as_json:
+        print_json({"run_id": name, "cancelled": True})
+    else:
+        out.print(f"Run {name} is ending.")
+
+
+def list_runs(as_json: JsonOption = False) -> None:
+    """List the runs of this data folder, newest first."""
+    found = jobs.list_runs(load_settings())
+    if as_json:
+        print_json(found)
+    elif not found:
+        out.print("No run yet. Start one: python -m liob_core run --model FILE.gguf --model FILE.gguf")
+    else:
+        print_table(
+            "",
+            [("run", "left"), ("state", "left"), ("done", "right"), ("failed", "right"), ("what", "left")],
+            [(s.run_id, s.state, f"{s.n_done}/{s.n_cells}", str(s.n_failed), escape(s.title)) for s in found],
+        )
+
+
+def show(run_id: RunArgument = "last", as_json: JsonOption = False) -> None:
+    """Show a run's results: one row a variant, the reference first."""
+    settings = load_settings()
+    name = jobs.find_run(run_id, settings).name
+    _show(name, settings, as_json=as_json)
+
+
+def export(
+    run_id: RunArgument,
+    format_: Annotated[str, typer.Option("--format", help="json, csv, parquet or duckdb.")] = "json",
+    out_path: Annotated[Path | None, typer.Option("--out", help="Where to write.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Write one run to files that can be shared: no host name, user name or path in them."""
+    settings = load_settings()
+    name = jobs.find_run(run_id, settings).name
+    catch_up.catch_up(settings)
+    path = export_run(settings.database, name, format_, out_path)
+    if as_json:
+        print_json({"run_id": name, "path": str(path)})
+    else:
+        out.print(escape(str(path)), soft_wrap=True)
+
+
+def suite_folders(settings: Settings) -> list[Path]:
+    """Where suites are looked for: those that LIOB ships, then the user's own."""
+    return [SHIPPED_SUITES, settings.data_dir / "suites"]
+
+
+def _follow(run_id: str, settings: Settings, *, as_json: bool) -> None:
+    """Show progress until the run ends, then its results; the exit code tells how it ended."""
+    try:
+        status = _watch(run_id, settings)
+    except KeyboardInterrupt:
+        jobs.cancel(run_id, settings)
+        err.print("Cancelling; the finished samples are kept.")
+        status = _watch(run_id, settings)
+    if status.reason:
+        err.print(f"[yellow]{escape(status.reason)}[/yellow]")
+    if status.n_done:
+        _show(run_id, settings, as_json=as_json)
+    if status.state == "failed" and not status.n_done:
+        raise LiobError(f"Run {run_id} did not start: {status.reason}")
+    if status.state != "finished" or status.n_failed:
+        raise typer.Exit(1)
+
+
+def _watch(run_id: str, settings: Settings) -> RunStatus:
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=err, transient=True) as bar:
+        row = bar.add_task("starting", total=None)
+        while True:
+            status = jobs.read_status(run_id, settings)
+            bar.update(row, total=status.n_cells or None, completed=status.n_done, description=_doing(status))
+            if not status.is_live:
+                return status
+            time.sleep(FOLLOW_EVERY_S)
+
+
+def _doing(status: RunStatus) -> str:
+    if status.activity or status.current_variant is None:
+        what = " ".join(part for part in (status.activity or status.state, status.current_variant) if part)
+    else:
+        what = f"{status.current_variant} {status.current_task} {status.current_prompt}"
+    live = f", {status.decode_tps_live:.0f} tok/s" if status.decode_tps_live else ""
+    memory = f", {gib(status.rss_bytes)}" if status.rss_bytes else ""
+    return escape(f"{what}{live}{memory}")
+
+
+def _show(run_id: str, settings: Settings, *, as_json: bool) -> None:
+    catch_up.catch_up(settings)
+    if not settings.database.exists():
+        raise MissingError(f"Run {run_id} has stored nothing yet; `list` shows its state.")
+    if as_json:
+        results = query(settings.database, "SELECT * FROM results WHERE run_id = ?", (run_id,))
+        status = jobs.read_status(run_id, settings)
+        print_json({"run_id": run_id, "status": status, "results": results})
+        return
+    table = results_table(settings.database, run_id)
+    columns = [
+        ("variant", "left"),
+        ("bits", "right"),
+        ("size", "right"),
+        ("decode tok/s", "right"),
+        ("prefill tok/s", "right"),
+        ("TTFT ms", "right"),
+        ("memory", "right"),
+        ("checks", "right"),
+        ("failed", "right"),
+    ]
+    rows = [
+        (
+            escape(row["variant"]),
+            number(row["bpw"]),
+            gib(row["file_bytes"]),
+            _with_interval(row["decode_tps"], row["decode_tps_ci_low"], row["decode_tps_ci_high"]),
+            number(row["prefill_tps"]),
+            number(row["ttft_ms_p50"]),
+            gib(row["peak_memory_bytes"]),
+            f"{row['pass_rate']:.0%} of {row['n_checked']}" if row["n_checked"] else "—",
+            str(row["n_samples"] - row["n_ok"]),
+        )
+        for row in table.to_dict("records")
+    ]
+    print_table(f"Run {run_id}", columns, rows)
+    for warning in warnings(settings.database, run_id):
+        out.print(f"[yellow]{escape(warning)}[/yellow]")
+
+
+def _with_interval(value: float | None, low: float | None, high: float | None) -> str:
+    interval = f" ({number(low)} to {number(high)})" if number(low) != "—" else ""
+    return number(value) + interval
