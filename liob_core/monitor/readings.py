@@ -13,7 +13,7 @@ class ReadingsFile:
     """The readings of a run, appended in batches. A full disk loses readings and counts them."""
 
     def __init__(self, path: Path) -> None:
-        self._lines: list[bytes] = []
+        self._kept: list[Reading] = []
         self._fd: int | None = None
         self.n_lost = 0
         self.reason: str | None = None
@@ -26,23 +26,24 @@ class ReadingsFile:
 
     def append(self, reading: Reading) -> None:
         """Keep one reading for the next flush."""
-        self._lines.append(json.dumps(to_json(reading), separators=(",", ":")).encode() + b"\n")
+        self._kept.append(reading)
 
     def flush(self) -> None:
         """Write what is kept; where that fails the file ends with its last whole line."""
-        lines, self._lines = self._lines, []
-        if not lines:
+        kept, self._kept = self._kept, []
+        if self._fd is None or not kept:
+            self.n_lost += len(kept)
             return
-        if self._fd is None:
-            self.n_lost += len(lines)
-            return
-        batch = b"".join(lines)
+        # Ten in a row cost hardly more than one: between two readings the caches have gone cold.
+        batch = b"".join(
+            json.dumps(to_json(reading), separators=(",", ":")).encode() + b"\n" for reading in kept
+        )
         try:
             os.lseek(self._fd, self._end, os.SEEK_SET)
             n_written = os.write(self._fd, batch)
         except OSError as error:
             self._lose(error)
-            self.n_lost += len(lines)
+            self.n_lost += len(kept)
             return
         n_whole = batch.rfind(b"\n", 0, n_written) + 1
         self._end += n_whole

@@ -15,12 +15,12 @@ from typing import TypeVar
 
 import psutil
 
-from liob_core.monitor import clock, system
+from liob_core.monitor import clock
 from liob_core.monitor.highwater import Peaks, PeakTracker, smaller, used_bytes
 from liob_core.monitor.nvml import GpuProbe, make_gpu_probe
 from liob_core.monitor.process import ProcessTree, TreeReading
 from liob_core.monitor.readings import ReadingsFile
-from liob_core.monitor.system import CpuMark, CpuShares, shares_between
+from liob_core.monitor.system import CpuMark, CpuShares, make_system_probe, read_own_cpu_s, shares_between
 from liob_core.monitor.window import Cores, Tick, describe
 from liob_core.types import GpuReading, Reading, Surroundings
 
@@ -43,6 +43,7 @@ class Sampler:
         self._period_s = 1.0 / hz
         self._file = ReadingsFile(readings_path)
         self._gpu = gpu_probe or make_gpu_probe()
+        self._system = make_system_probe()
         self._cores = _count_cores()
         self._lock = threading.Lock()
         self._stopping = threading.Event()
@@ -73,6 +74,7 @@ class Sampler:
             self._file.close()
             self._tree.close()
             self._gpu.close()
+            self._system.close()
 
     def watch(self, pids: tuple[int, ...], host_rss_bytes: int | None = None) -> None:
         """Watch the trees of `pids` from now on, with peaks of their own; `()` watches nothing.
@@ -187,7 +189,7 @@ class Sampler:
             system_cpu_pct=round(100 * shares.busy, 1) if shares else None,
             other_cpu_share=round(shares.other, 4) if shares else None,
             steal_share=round(shares.steal, 4) if shares and shares.steal is not None else None,
-            system_ram_bytes=self._try("system_ram", system.read_ram_used_bytes),
+            system_ram_bytes=self._try("system_ram", self._system.read_ram_used_bytes),
             gpus=gpus,
         )
 
@@ -196,11 +198,11 @@ class Sampler:
 
     def _mark(self, utc_ns: int, tree: TreeReading) -> CpuMark | None:
         """The CPU time so far."""
-        times = self._try("system_cpu", system.read_cpu_times)
+        times = self._try("system_cpu", self._system.read_cpu_times)
         if times is None:
             return None
         engine_s = self._ended_trees_cpu_s + tree.cpu_s
-        return CpuMark(utc_ns=utc_ns, machine=times, engine_s=engine_s, own_s=system.read_own_cpu_s())
+        return CpuMark(utc_ns=utc_ns, machine=times, engine_s=engine_s, own_s=read_own_cpu_s())
 
     def _read_gpus(self) -> tuple[GpuReading, ...]:
         """The devices, or nothing where it is not their turn: see GPU_COST_SHARE."""
