@@ -23,7 +23,7 @@ class Capabilities:
 class LoadReport:
     """What a load took and what the engine says became of the settings; None: not told."""
 
-    load_ms: float
+    load_ms: float | None  # None: nothing was loaded (a server that the user runs)
     host_rss_bytes: int | None = None
     effective: Mapping[str, JsonValue] | None = None
     weights_bytes: int | None = None
