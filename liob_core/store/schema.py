@@ -47,32 +47,34 @@ def current_version(con: duckdb.DuckDBPyConnection) -> int:
     return int(row[0]) if row else 0
 
 
+def is_empty(con: duckdb.DuckDBPyConnection) -> bool:
+    """Whether the open database holds no table and no view at all."""
+    row = con.execute(
+        "SELECT count(*) FROM information_schema.tables WHERE table_catalog = current_database()"
+    ).fetchone()
+    return row == (0,)
+
+
 def migrate(con: duckdb.DuckDBPyConnection) -> int:
-    """How many migrations were applied; all in one transaction, then the views are made anew."""
+    """How many migrations were applied, after which the views are made anew; call it in a transaction."""
     version = current_version(con)
     check_version(version)
     pending = [migration for migration in _migrations() if migration[0] > version]
     if not pending:
         return 0
-    con.execute("BEGIN")
-    try:
-        con.execute("CREATE SCHEMA IF NOT EXISTS raw")
+    con.execute("CREATE SCHEMA IF NOT EXISTS raw")
+    con.execute(
+        "CREATE TABLE IF NOT EXISTS raw.migrations "
+        "(number INTEGER PRIMARY KEY, name VARCHAR NOT NULL, applied_utc TIMESTAMP NOT NULL)"
+    )
+    for number, name, sql in pending:
+        con.execute(sql)
         con.execute(
-            "CREATE TABLE IF NOT EXISTS raw.migrations "
-            "(number INTEGER PRIMARY KEY, name VARCHAR NOT NULL, applied_utc TIMESTAMP NOT NULL)"
+            "INSERT INTO raw.migrations VALUES (?, ?, ?)",
+            [number, name, datetime.now(UTC).replace(tzinfo=None)],
         )
-        for number, name, sql in pending:
-            con.execute(sql)
-            con.execute(
-                "INSERT INTO raw.migrations VALUES (?, ?, ?)",
-                [number, name, datetime.now(UTC).replace(tzinfo=None)],
-            )
-        con.execute((_FOLDER / "views.sql").read_text(encoding="utf-8"))
-        _write_comments(con)
-        con.execute("COMMIT")
-    except BaseException:
-        con.execute("ROLLBACK")
-        raise
+    con.execute((_FOLDER / "views.sql").read_text(encoding="utf-8"))
+    _write_comments(con)
     return len(pending)
 
 

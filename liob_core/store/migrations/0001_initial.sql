@@ -331,3 +331,12 @@ CREATE TABLE raw.paired_deltas (
     loss_bound DOUBLE,
     method VARCHAR
 );
+
+-- One row in a file made by an export; none in a database of record.
+CREATE TABLE raw.manifest (
+    format_version INTEGER NOT NULL,
+    liob_version VARCHAR NOT NULL,
+    schema_version INTEGER NOT NULL,
+    exported_utc TIMESTAMP NOT NULL,
+    run_ids VARCHAR[] NOT NULL
+);

@@ -1,0 +1,155 @@
+"""Short connections to the database of record.
+
+One process may write or many may read, so nobody holds a connection longer than one question takes.
+"""
+
+import re
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import duckdb
+import pandas as pd
+import psutil
+
+from liob_core.errors import BusyError, FileError, LiobError, MissingError
+from liob_core.store import schema
+
+DEFAULT_WAIT_S = 5.0
+_POLL_S = 0.05
+
+# LIOB's own statements touch no other file and no network; so neither does SQL that a page passes on.
+_CONFIG: dict[str, str | bool | int | float | list[str]] = {
+    "enable_external_access": False,
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+    "storage_compatibility_version": schema.STORAGE_VERSION,
+}
+
+_HELD = re.compile(
+    r"could not set lock|used by another process|already open|already attached|different configuration", re.I
+)
+_HOLDER = re.compile(r"\(PID (\d+)\)")
+_DAMAGED = re.compile(
+    r"not a valid duckdb|corrupt|checksum|could not read enough|deserializ|serialization|invalid unicode",
+    re.I,
+)
+
+
+@contextmanager
+def read(path: Path, *, wait_s: float = DEFAULT_WAIT_S) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A read-only connection, for one question.
+
+    Raises MissingError without a file, BusyError where another process writes for longer than
+    `wait_s`, FileError where the file is not LIOB's or is damaged.
+    """
+    if not path.exists():
+        raise MissingError(f"There are no results at {path} yet. Run a benchmark first.")
+    with _connection(path, wait_s=wait_s, read_only=True) as con:
+        _check_is_liob(con, path)
+        schema.check_version(schema.current_version(con))
+        yield con
+
+
+@contextmanager
+def write(path: Path, *, wait_s: float = DEFAULT_WAIT_S) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A writing connection to a database of the newest schema, made where there is none."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with _connection(path, wait_s=wait_s, read_only=False) as con:
+        if not schema.is_empty(con):
+            _check_is_liob(con, path)
+        with transaction(con):
+            schema.migrate(con)
+        yield con
+
+
+def query(path: Path, sql: str, params: Sequence[object] = ()) -> pd.DataFrame:
+    """The answer to one question, over a connection of its own."""
+    with read(path) as con:
+        return con.execute(sql, params).df()
+
+
+@contextmanager
+def transaction(con: duckdb.DuckDBPyConnection) -> Iterator[None]:
+    """Everything inside is stored, or nothing."""
+    con.execute("BEGIN")
+    try:
+        yield
+    except BaseException:
+        with suppress(duckdb.Error):  # the first error tells more than one about a dead transaction
+            con.execute("ROLLBACK")
+        raise
+    con.execute("COMMIT")
+
+
+@contextmanager
+def _connection(path: Path, *, wait_s: float, read_only: bool) -> Iterator[duckdb.DuckDBPyConnection]:
+    con = _connect(path, wait_s=wait_s, read_only=read_only)
+    try:
+        yield con
+    except duckdb.Error as error:
+        problem = _problem(path, error)  # damage shows only where a damaged block is read
+        if problem is None:
+            raise
+        raise problem from error
+    finally:
+        con.close()
+
+
+def _connect(path: Path, *, wait_s: float, read_only: bool) -> duckdb.DuckDBPyConnection:
+    deadline = time.monotonic() + wait_s
+    while True:
+        try:
+            return duckdb.connect(str(path), read_only=read_only, config=_CONFIG)
+        except duckdb.Error as error:
+            if _HELD.search(str(error)) is None:
+                raise _problem(path, error) or FileError(
+                    f"The database {path} cannot be opened: {_first_line(error)}"
+                ) from error
+            if time.monotonic() >= deadline:
+                raise BusyError(
+                    f"The database {path} is in use by {_holder(str(error))}. "
+                    "Close it there, or wait until it is done, and try again."
+                ) from error
+        time.sleep(_POLL_S)
+
+
+def _problem(path: Path, error: duckdb.Error) -> LiobError | None:
+    """What the user must know about a file that DuckDB could not work with; None for a bug of ours."""
+    text = str(error)
+    if "storage version" in text.lower() or "newer version of duckdb" in text.lower():
+        return FileError(f"{path} was written by a newer DuckDB. Update it: pip install --upgrade duckdb.")
+    if _DAMAGED.search(text):
+        return FileError(
+            f"{path} is not a DuckDB database or is damaged. Move it away: runs whose folders are kept "
+            "are read in again."
+        )
+    if isinstance(error, duckdb.IOException | duckdb.OutOfMemoryException):
+        return FileError(f"The database {path} could not be used: {_first_line(error)}")
+    return None
+
+
+def _check_is_liob(con: duckdb.DuckDBPyConnection, path: Path) -> None:
+    if schema.current_version(con) == 0:
+        raise FileError(f"{path} is a DuckDB database, but not LIOB's. Name another file.")
+
+
+def _holder(message: str) -> str:
+    """Who holds the file, in words, from DuckDB's message."""
+    found = _HOLDER.search(message)
+    if found is None:
+        return "another part of this program" if "configuration" in message else "another program"
+    pid = int(found[1])
+    try:
+        process = psutil.Process(pid)
+        command = process.cmdline()
+        is_liob = any("liob_core" in part or "streamlit_app" in part for part in command)
+        name = "LIOB" if is_liob else process.name()
+    except psutil.Error:
+        return f"process {pid}"
+    return f"{name} (process {pid})"
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0]

@@ -1,0 +1,246 @@
+"""Records as rows: which field of which record fills which column.
+
+Columns are named after fields wherever one record's field means the same, so the maps below only say
+where a value lies.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from operator import attrgetter
+
+from liob_core.metrics import SampleMetrics, sample_metrics
+from liob_core.types import (
+    JsonValue,
+    Load,
+    Machine,
+    Reading,
+    RenderedPrompt,
+    RunSpec,
+    Sample,
+    Unload,
+    Variant,
+    to_json,
+)
+
+Row = Mapping[str, object]
+
+_CELL = ("cell_id", "variant", "block", "task", "shape", "category", "prompt_id", "repeat", "warmup", "seed")
+_STAMPS = (
+    *("first_token_ns", "first_text_ns", "first_output_ns", "last_token_ns", "end_ns"),
+    "first_event_tokens",
+)
+_COUNTERS = (
+    *("prompt_tokens", "cached_tokens", "output_tokens", "engine_prompt_ms", "engine_eval_ms"),
+    *("engine_load_ms", "stop_type", "eval_excludes_first_token"),
+)
+_SURROUNDINGS = (
+    *("cpu_mean_pct", "cpu_peak_pct", "cpu_other_share", "cpu_steal_share", "peak_rss_bytes"),
+    *("peak_system_ram_bytes", "peak_vram_bytes", "contended", "n_readings"),
+)
+_OWN = (
+    *("sample_id", "run_id", "load_id", "suite", "outcome", "reason", "cold", "prompt", "prompt_sha256"),
+    *("response", "thinking"),
+)
+_SAMPLE_PATHS = {
+    **{name: name for name in _OWN},
+    "cell_index": "cell.index",
+    **{name: f"cell.{name}" for name in _CELL},
+    **{name: f"stamps.{name}" for name in _STAMPS},
+    **{name: f"counters.{name}" for name in _COUNTERS},
+    **{name: f"surroundings.{name}" for name in _SURROUNDINGS},
+}
+_METRICS = tuple(name for name in SampleMetrics.__dataclass_fields__ if name != "unknown")
+_CHECK = ("check_result", "check_reason", "check_extracted")
+
+_sample_values = attrgetter(*_SAMPLE_PATHS.values())
+_metric_values = attrgetter(*_METRICS)
+
+_LOAD = (
+    *("load_id", "run_id", "variant", "block", "outcome", "reason", "load_ms", "weights_bytes", "kv_bytes"),
+    *("compute_bytes", "output_bytes", "host_rss_bytes", "engine_version", "system_info"),
+)
+UNLOAD_COLUMNS = (
+    *("ended_utc", "peak_rss_load_bytes", "peak_rss_run_bytes", "peak_anon_bytes", "peak_memory_bytes"),
+    *("peak_vram_bytes", "peak_vram_reason", "sampler_cpu_share"),
+)
+_READING = tuple(name for name in Reading.__dataclass_fields__ if name != "gpus")
+_MODEL = (
+    *("architecture", "file_bytes", "tensor_bytes", "n_params", "bpw", "published_label", "content_label"),
+    *("label_warning", "fallback_tensors", "fallback_warning", "n_layers", "n_ctx_train", "n_experts"),
+    *("n_experts_used", "has_chat_template", "chat_template_sha256", "imatrix", "quantized_by", "repo_url"),
+    "base_model",
+)
+_LOAD_SETTINGS = ("n_ctx", "threads", "gpu_layers", "kv_type_k", "kv_type_v")
+
+
+def sample_row(sample: Sample, exact_text: str | None) -> dict[str, object]:
+    """One row of raw.samples: the record and its metrics in ms and tokens/s."""
+    row = dict(zip(_SAMPLE_PATHS, _sample_values(sample), strict=True))
+    metrics = sample_metrics(sample)
+    row.update(zip(_METRICS, _metric_values(metrics), strict=True))
+    check = sample.check
+    values = (check.result, check.reason, check.extracted) if check else (None, None, None)
+    row.update(zip(_CHECK, values, strict=True))
+    row["started_utc"] = to_utc(sample.started_utc)
+    row["exact_text"] = exact_text
+    row["unknown"] = json_text(dict(metrics.unknown) or None)
+    return row
+
+
+def load_row(load: Load) -> dict[str, object]:
+    """One row of raw.loads, without what the end of the load tells."""
+    return {
+        **{name: getattr(load, name) for name in _LOAD},
+        "started_utc": to_utc(load.started_utc),
+        "asked": json_text(load.asked),
+        "effective": json_text(load.effective),
+        "log_file": base_name(load.log_file),
+    }
+
+
+def unload_row(unload: Unload) -> dict[str, object]:
+    """What the end of a load adds to its row."""
+    row = {name: getattr(unload, name) for name in ("load_id", *UNLOAD_COLUMNS)}
+    return {**row, "ended_utc": to_utc(unload.ended_utc)}
+
+
+def reading_row(run_id: str, reading: Reading) -> dict[str, object]:
+    """One row of raw.readings."""
+    return {"run_id": run_id, **{name: getattr(reading, name) for name in _READING}}
+
+
+def gpu_rows(run_id: str, reading: Reading) -> Iterator[dict[str, object]]:
+    """The rows of raw.gpu_readings, one per device."""
+    for gpu in reading.gpus:
+        yield {"run_id": run_id, "utc_ns": reading.utc_ns, **to_json(gpu)}
+
+
+def machine_row(machine: Machine) -> dict[str, object]:
+    """One row of raw.machines."""
+    row: dict[str, object] = dict(to_json(machine))
+    return {**row, "gpus": json_text(row["gpus"]), "missing_sources": json_text(row["missing_sources"])}
+
+
+def run_row(spec: RunSpec, machine: Machine | None) -> dict[str, object]:
+    """One row of raw.runs as far as the spec tells."""
+    suite = spec.suite
+    return {
+        "run_id": spec.run_id,
+        "title": spec.title,
+        "created_utc": to_utc(spec.created_utc),
+        "engine": spec.engine,
+        "engine_url": spec.engine_url,
+        "reference": spec.reference,
+        "tasks": list(spec.tasks),
+        "shapes": list(spec.shapes) if "speed" in spec.tasks else [],
+        "suite": suite.name if suite else None,
+        "suite_version": suite.version if suite else None,
+        "suite_sha256": suite.sha256 if suite else None,
+        "n_suite_prompts": len(suite.prompts) if suite else None,
+        "max_tokens": spec.sampling.max_tokens,
+        "temperature": spec.sampling.temperature,
+        "seed": spec.sampling.seed,
+        "sampling": json_text(to_json(spec.sampling)),
+        "n_blocks": spec.n_blocks,
+        "suite_repeats": spec.suite_repeats,
+        "n_warmups": spec.n_warmups,
+        "order_seed": spec.order_seed,
+        "prompt_mode": spec.prompt_mode,
+        "limits": json_text(to_json(spec.limits)),
+        "monitor_hz": spec.monitor_hz,
+        "engine_options": json_text(spec.engine_options),
+        "liob_version": spec.liob_version,
+        "machine_id": machine.machine_id if machine else None,
+        "machine": json_text(to_json(machine)) if machine else None,
+    }
+
+
+def variant_rows(spec: RunSpec) -> Iterator[dict[str, object]]:
+    """The rows of raw.variants."""
+    for position, variant in enumerate(spec.variants):
+        yield {
+            "run_id": spec.run_id,
+            "variant": variant.label,
+            "position": position,
+            "is_reference": variant.label == spec.reference,
+            "variant_key": variant.key,
+            "quant": variant.quant,
+            "engine": variant.engine,
+            "engine_model": variant.engine_model,
+            "weights_sha256": variant.weights_sha256,
+            "file_sha256": variant.file_sha256,
+            **{name: getattr(variant.load_settings, name) for name in _LOAD_SETTINGS},
+            "load_settings": json_text(to_json(variant.load_settings)),
+            **_model_columns(variant),
+            **_need_columns(variant),
+        }
+
+
+def prompt_rows(spec: RunSpec, rendered: Mapping[str, RenderedPrompt]) -> Iterator[dict[str, object]]:
+    """The rows of raw.prompts: a prompt of the suite and, once it was rendered, the text sent."""
+    if spec.suite is None:
+        return
+    for position, prompt in enumerate(spec.suite.prompts):
+        text = rendered.get(prompt.prompt_id)
+        yield {
+            "run_id": spec.run_id,
+            "prompt_id": prompt.prompt_id,
+            "position": position,
+            "suite": spec.suite.name,
+            "category": prompt.category,
+            "messages": json_text([to_json(message) for message in prompt.messages]),
+            "check_kind": prompt.check.kind if prompt.check else None,
+            "check_params": json_text(prompt.check.params) if prompt.check else None,
+            "rubric": prompt.rubric,
+            "reference_answer": prompt.reference,
+            "max_tokens": prompt.max_tokens,
+            "prompt": text.text if text else None,
+            "prompt_sha256": text.sha256 if text else None,
+            "prompt_tokens": text.n_tokens if text else None,
+            "templated": text.templated if text else None,
+            "template_sha256": text.template_sha256 if text else None,
+        }
+
+
+def _model_columns(variant: Variant) -> dict[str, object]:
+    model = variant.model
+    if model is None:
+        return {}
+    return {
+        **{name: getattr(model, name) for name in _MODEL},
+        "model_name": model.name,
+        "file_name": base_name(model.paths[0]) if model.paths else None,
+        "tensor_groups": json_text([to_json(group) for group in model.tensor_groups]),
+        "model": json_text(to_json(model)),
+    }
+
+
+def _need_columns(variant: Variant) -> dict[str, object]:
+    need = variant.need
+    if need is None:
+        return {}
+    return {
+        "need_bytes": need.need_bytes,
+        "need_weights_bytes": need.weights_bytes,
+        "need_kv_bytes": need.kv_bytes,
+        "need_compute_bytes": need.compute_bytes,
+        "need_reason": need.reason,
+    }
+
+
+def to_utc(stamp: str) -> datetime:
+    """An ISO 8601 stamp as UTC without a zone, as the database keeps it."""
+    moment = datetime.fromisoformat(stamp)
+    return moment.astimezone(UTC).replace(tzinfo=None) if moment.tzinfo else moment
+
+
+def json_text(value: JsonValue) -> str | None:
+    """A JSON column's text; None stays NULL."""
+    return None if value is None else json.dumps(value, ensure_ascii=False)
+
+
+def base_name(path: str | None) -> str | None:
+    """The last part of a path of any system."""
+    return None if path is None else re.split(r"[\\/]", path)[-1]
