@@ -72,7 +72,10 @@ def query(path: Path, sql: str, params: Sequence[object] = ()) -> pd.DataFrame:
 
 @contextmanager
 def transaction(con: duckdb.DuckDBPyConnection) -> Iterator[None]:
-    """Everything inside is stored, or nothing."""
+    """Everything inside is stored, or nothing; within another transaction it is part of that one."""
+    if _is_in_transaction(con):
+        yield
+        return
     con.execute("BEGIN")
     try:
         yield
@@ -128,6 +131,12 @@ def _problem(path: Path, error: duckdb.Error) -> LiobError | None:
     if isinstance(error, duckdb.IOException | duckdb.OutOfMemoryException):
         return FileError(f"The database {path} could not be used: {_first_line(error)}")
     return None
+
+
+def _is_in_transaction(con: duckdb.DuckDBPyConnection) -> bool:
+    # Outside of one every statement is a transaction of its own and has another id.
+    first, second = (con.execute("SELECT txid_current()").fetchone() for _ in range(2))
+    return first == second
 
 
 def _check_is_liob(con: duckdb.DuckDBPyConnection, path: Path) -> None:
