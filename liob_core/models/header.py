@@ -1,6 +1,7 @@
 """The header of one GGUF file: metadata and where each tensor lies, without reading the weights."""
 
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -130,9 +131,9 @@ class Header:
         """True if the header has `key`."""
         return key in self._fields
 
-    def keys(self) -> tuple[str, ...]:
+    def __iter__(self) -> Iterator[str]:
         """The metadata keys in file order."""
-        return tuple(self._fields)
+        return iter(self._fields)
 
     def types(self, key: str) -> tuple[GGUFValueType, ...]:
         """The GGUF type of a value; of an array, also that of its items."""

@@ -45,6 +45,15 @@ def published_label(path: Path) -> str | None:
     return found[-1].replace("FP16", "F16").replace("FP32", "F32") if found else None
 
 
+def plain_stem(path: Path) -> str:
+    """A model's name without the quantization and part number that its file name ends with."""
+    stem = _SHARD.sub("", path.stem)
+    labels = list(_LABEL.finditer(stem.upper()))
+    if not labels or labels[-1].end() != len(stem):
+        return stem
+    return stem[: labels[-1].start()].rstrip("-._ ") or stem
+
+
 def content_label(file_type: int | None) -> str | None:
     """The quantization that `general.file_type` stands for, or None where it is not known."""
     if file_type is None:
