@@ -36,6 +36,9 @@ TIME_LIMIT_S = 1.0  # of one pattern or schema on one answer
 
 _EDGES = " \t\n.,;:!?\"'`*_()[]{}<>#$\\"
 
+# The line that opens a code fence with its language, and LaTeX's boxes.
+_WRAPPING = re.compile(r"(?m)^```\w{0,20}$|\\(?:boxed|text|textbf|mathrm)\s?\{")
+
 
 def run_check(check: Check, answer: str) -> CheckOutcome:
     """What the check says of a model's answer, whatever the answer holds."""
@@ -92,7 +95,7 @@ def _grade_exact(params: ExactCheck, text: str) -> CheckOutcome:
 
 def _normal(text: str, params: ExactCheck) -> str:
     if params.ignore_punctuation:
-        text = text.strip(_EDGES)
+        text = _WRAPPING.sub("", text).strip(_EDGES)
     if params.ignore_space:
         text = " ".join(text.split())
     return text.casefold() if params.ignore_case else text
