@@ -336,6 +336,7 @@ class Unload:
     peak_vram_bytes: int | None
     peak_vram_reason: str | None
     sampler_cpu_share: float | None  # the monitor's own cost, as a share of one core
+    peak_memory_reason: str | None = None  # why peak_memory is unknown, or what it includes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -463,6 +464,8 @@ class Machine:
     cpu_governor: str | None
     is_virtual: bool | None
     missing_sources: Mapping[str, str] = field(default_factory=dict)  # probe -> why it gives nothing
+    cpu_limit: float | None = None  # cores that a container or the scheduler allows; None: all
+    memory_limit_bytes: int | None = None  # of a container; None: all
 
 
 def to_json(record: Any) -> dict[str, JsonValue]:
