@@ -109,8 +109,10 @@ class PeakTracker:
 
     def device_bytes(self, gpus: Sequence[GpuReading]) -> int | None:
         """What the engine holds on all devices, or None where it cannot be told."""
+        if not gpus:
+            return None
         per_process = [gpu.process_bytes for gpu in gpus if gpu.process_bytes is not None]
-        if gpus and len(per_process) == len(gpus):
+        if len(per_process) == len(gpus):
             return sum(per_process)
         used = used_bytes(gpus)
         if used is None or self._vram_idle_bytes is None:

@@ -17,7 +17,7 @@ from typing import Protocol
 import psutil
 
 IS_LINUX = sys.platform.startswith("linux")
-CHILDREN_EVERY_S = 1.0
+CHILDREN_EVERY_S = 2.0
 # Without the kernel's list of children, psutil reads every process of the machine to find them.
 CHILDREN_EVERY_S_SLOW = 5.0
 _RESET_PEAK_RSS = b"5"  # proc(5), clear_refs
@@ -267,14 +267,21 @@ def _sum(readings: list[ProcessReading], cpu_s: float) -> TreeReading:
     """The sums of one moment; a part that one process does not tell is unknown for the tree."""
     if not readings:
         return TreeReading(cpu_s=cpu_s)
-    anon = [reading.anon_bytes for reading in readings]
-    swap = [reading.swap_bytes for reading in readings]
-    marks = [reading.high_water_bytes for reading in readings if reading.high_water_bytes is not None]
+    rss, anon, swap, mark = 0, 0, 0, 0
+    tells_anon = tells_swap = tells_mark = True
+    for reading in readings:
+        rss += reading.rss_bytes
+        anon += reading.anon_bytes or 0
+        swap += reading.swap_bytes or 0
+        mark = max(mark, reading.high_water_bytes or 0)
+        tells_anon = tells_anon and reading.anon_bytes is not None
+        tells_swap = tells_swap and reading.swap_bytes is not None
+        tells_mark = tells_mark and reading.high_water_bytes is not None
     return TreeReading(
-        rss_bytes=sum(reading.rss_bytes for reading in readings),
-        anon_bytes=None if None in anon else sum(part or 0 for part in anon),
-        swap_bytes=None if None in swap else sum(part or 0 for part in swap),
-        high_water_bytes=max(marks, default=None),
+        rss_bytes=rss,
+        anon_bytes=anon if tells_anon else None,
+        swap_bytes=swap if tells_swap else None,
+        high_water_bytes=mark if tells_mark else None,
         cpu_s=cpu_s,
         n_processes=len(readings),
     )
