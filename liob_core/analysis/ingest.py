@@ -6,9 +6,10 @@ from liob_core.analysis.summary import summarize
 from liob_core.store import database
 
 
-def ingest_run(db_path: Path, run_dir: Path) -> database.IngestReport:
-    """What was ingested; the run's summary and paired deltas are made anew in the same connection."""
-    with database.write(db_path) as con:
-        report = database.ingest(con, run_dir)
-        summarize(con, report.run_id)
-    return report
+def ingest_run(db_path: Path, run_dir: Path, *, wait_s: float = 5.0) -> database.IngestReport:
+    """What was ingested; samples, summary and paired deltas are stored together or not at all.
+
+    Raises BusyError where another process holds the database for longer than `wait_s`.
+    """
+    with database.write(db_path, wait_s=wait_s) as con:
+        return database.ingest(con, run_dir, finish=summarize)

@@ -212,7 +212,9 @@ class Runner:
             raise Cancelled
         if not cell.warmup:
             self._supervisor.count(cell, failed=ending.outcome in FAILED)
-        return failure if failure is not None and (failure.needs_reload or aborted) else None
+        if aborted is not None:  # even where the answer was whole by then, the engine was stopped
+            return failure or EngineFailure(*aborted, needs_reload=True)
+        return failure if failure is not None and failure.needs_reload else None
 
     def _sample(
         self, session: Session, cell: Cell, request: Request | None, recording: Recording, ending: Ending
