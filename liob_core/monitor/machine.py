@@ -1,4 +1,7 @@
-"""The machine's record: the facts that change its numbers, and no name of host, user or path."""
+"""The machine before a run: the facts that change its numbers, and what to warn about.
+
+The record holds no name of a host, a user or a path.
+"""
 
 import hashlib
 import json
@@ -6,7 +9,9 @@ import os
 import platform
 import subprocess
 import sys
+import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
@@ -16,6 +21,7 @@ from liob_core.monitor.limits import read_cpu_limit, read_memory_limit_bytes
 from liob_core.monitor.nvml import GpuProbe, make_gpu_probe
 from liob_core.types import GpuInfo, Machine
 
+BUSY_CORE_SHARE = 0.25
 _T = TypeVar("_T")
 # The kernel keeps a little for itself, and how much changes with every update.
 _RAM_STEP_BYTES = 256 * 1024 * 1024
@@ -166,3 +172,72 @@ def linux_cpu_governor(root: Path) -> str | None:
     """The frequency governor of all cores, joined by commas where they differ."""
     found = (root / "sys/devices/system/cpu").glob("cpu[0-9]*/cpufreq/scaling_governor")
     return ",".join(sorted({path.read_text().strip() for path in found})) or None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Neighbour:
+    """A busy program: its name, and its CPU time as a share of one core."""
+
+    name: str
+    cpu_share: float
+
+
+def busy_neighbours(over_s: float = 0.5) -> list[Neighbour]:
+    """Programs that use more than a quarter of a core, busiest first; this process is not one.
+
+    Looks at every process twice, `over_s` seconds apart, so it belongs before a run, never in one.
+    """
+    before = {process.pid: (process, _process_cpu_s(process)) for process in psutil.process_iter()}
+    before.pop(psutil.Process().pid, None)
+    start_s = time.monotonic()
+    time.sleep(over_s)
+    passed_s = time.monotonic() - start_s
+    found: list[Neighbour] = []
+    for process, first_s in before.values():
+        last_s = _process_cpu_s(process)
+        if first_s is None or last_s is None:
+            continue
+        cpu_share = (last_s - first_s) / passed_s
+        if cpu_share > BUSY_CORE_SHARE:
+            found.append(Neighbour(name=_process_name(process), cpu_share=cpu_share))
+    return sorted(found, key=lambda neighbour: neighbour.cpu_share, reverse=True)
+
+
+def thread_warning(threads: int, n_cores: int | None = None) -> str | None:
+    """One sentence where the engine wants every core, else None. `n_cores` are the real cores it may use."""
+    n_cores = n_cores or _usable_cores()
+    if threads < n_cores:
+        return None
+    if threads > n_cores:
+        return (
+            f"{threads} threads on {n_cores} cores wait for each other: "
+            f"use at most {max(1, n_cores - 1)} for speed and steady results."
+        )
+    if n_cores == 1:
+        return "There is one core here, so any other program slows the engine: close what you can."
+    return (
+        f"{threads} threads on {n_cores} cores leave none for other programs, and one busy program can make "
+        f"the engine many times slower: use {n_cores - 1} for steady results, or close what you can."
+    )
+
+
+def _usable_cores() -> int:
+    """Real cores, or fewer where a container allows fewer."""
+    n_cores = psutil.cpu_count(logical=False) or psutil.cpu_count() or 1
+    limit = read_cpu_limit()
+    return n_cores if limit is None else max(1, min(n_cores, int(limit)))
+
+
+def _process_cpu_s(process: psutil.Process) -> float | None:
+    try:
+        times = process.cpu_times()
+    except (psutil.Error, OSError):
+        return None
+    return float(times.user + times.system)
+
+
+def _process_name(process: psutil.Process) -> str:
+    try:
+        return str(process.name())
+    except (psutil.Error, OSError):
+        return "a program that has ended"
