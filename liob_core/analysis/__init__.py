@@ -1,0 +1,1 @@
+"""Named questions to the database: frames and small records for pages, commands and exports."""

@@ -22,6 +22,7 @@ from liob_core.analysis.blocks import (
     values_by_block,
 )
 from liob_core.analysis.deltas import Delta, paired_deltas
+from liob_core.store.connection import transaction
 
 Row = dict[str, Any]
 
@@ -97,18 +98,13 @@ def summarize(con: duckdb.DuckDBPyConnection, run_id: str) -> None:
     """Nothing; `raw.summary` and `raw.paired_deltas` hold the run's rows afterwards, in one transaction."""
     rows = _summary_rows(con, run_id)
     deltas = paired_deltas(con, run_id)
-    con.execute("BEGIN")
-    try:
+    with transaction(con):
         con.execute("DELETE FROM raw.summary WHERE run_id = ?", [run_id])
         con.execute("DELETE FROM raw.paired_deltas WHERE run_id = ?", [run_id])
         for row in rows:
             _insert(con, "raw.summary", list(row), [tuple(row.values())])
         columns = [field.name for field in fields(Delta)]
         _insert(con, "raw.paired_deltas", columns, [astuple(delta) for delta in deltas])
-        con.execute("COMMIT")
-    except BaseException:
-        con.execute("ROLLBACK")
-        raise
 
 
 def _insert(
