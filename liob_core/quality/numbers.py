@@ -30,7 +30,7 @@ _NUMBER = re.compile(
     (?<!\w) (?<!\w\.)
     (?P<sign>[-+])?
     (?: (?P<whole>\d{1,9})\ +(?P<part>\d{1,9})/(?P<parts>\d{1,9})(?!\d)
-      | (?P<top>\d{1,15})\ ?/\ ?(?P<bottom>\d{1,15})(?![\d./])
+      | (?P<top>\d{1,15})\ ?/\ ?(?P<bottom>\d{1,15})(?![\d/]|\.\d)
       | (?P<dotted>\d{1,3}(?:\.\d{3})+,\d+)(?!\d)
       | (?P<grouped>\d{1,3}(?P<separator>[,\ '])\d{3}(?:(?P=separator)\d{3})*(?:\.\d+)?)(?!\d)
       | (?P<comma>\d+,\d+)(?![,\d])

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from typing import Annotated, Any, Literal
 
 import jsonschema
@@ -26,6 +27,18 @@ from liob_core.types import Check
 MAX_PATTERN_CHARS = 2000
 
 _REGEX_FLAGS = {"i": regex.IGNORECASE, "m": regex.MULTILINE, "s": regex.DOTALL}
+
+NOT_BLANK = r"\S"
+
+_KINDS = {"number", "exact", "regex", "contains", "choice", "json_schema"}
+_PLAIN_WORDS = {
+    "missing": "is missing",
+    "extra_forbidden": "is not a known field",
+    "union_tag_not_found": "needs a 'kind'",
+    "model_type": "must be a table of fields",
+    "model_attributes_type": "must be a table of fields",
+    "dict_type": "must be a table",
+}
 
 NonEmpty = Annotated[str, StringConstraints(min_length=1, max_length=10_000)]
 
@@ -162,7 +175,9 @@ class JsonSchemaCheck(_Params):
             make_validator(schema, time_limit_s=1.0).is_valid({})
         except jsonschema.SchemaError as error:
             raise ValueError(f"is not a JSON schema: {error.message}") from error
-        except (Unresolvable, RecursionError, regex.error) as error:
+        except RecursionError as error:
+            raise ValueError("is not a usable JSON schema: it refers to itself without end") from error
+        except (Unresolvable, regex.error) as error:
             raise ValueError(f"is not a usable JSON schema: {error}") from error
         return schema
 
@@ -197,21 +212,21 @@ def to_check(params: AnyCheck) -> Check:
 def first_problem(error: ValidationError) -> tuple[tuple[int | str, ...], str]:
     """Where the first mistake is and what it is, in plain words."""
     first = error.errors(include_url=False)[0]
-    message = {
-        "missing": "is missing",
-        "extra_forbidden": "is not a known field",
-        "union_tag_not_found": "needs a 'kind'",
-    }.get(first["type"], first["msg"].removeprefix("Value error, "))
+    context = first.get("ctx", {})
     if first["type"] == "union_tag_invalid":
-        context = first["ctx"]
         message = f"kind {context['tag']!r} is unknown: use one of {context['expected_tags']}"
-    kinds = {"number", "exact", "regex", "contains", "choice", "json_schema"}
+    elif context.get("pattern") == NOT_BLANK:
+        message = "must not be blank"
+    else:
+        message = _PLAIN_WORDS.get(first["type"]) or re.sub(
+            r"^(?:Value error, |(?:Input|String|List|Dictionary) (?=should))", "", first["msg"]
+        )
     location = first["loc"]
     # pydantic names the chosen kind between 'check' and the field; the file has no such level
     plain = tuple(
         part
         for i, part in enumerate(location)
-        if not (part in kinds and (i == 0 or location[i - 1] == "check"))
+        if not (part in _KINDS and (i == 0 or location[i - 1] == "check"))
     )
     return plain, message
 

@@ -4,12 +4,12 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationInfo, field_validator
 
-from liob_core.suites.params import AnyCheck, to_check
+from liob_core.suites.params import NOT_BLANK, AnyCheck, to_check
 from liob_core.types import Message, Prompt
 
-Text = Annotated[str, StringConstraints(min_length=1, pattern=r"\S")]
+Text = Annotated[str, StringConstraints(min_length=1, pattern=NOT_BLANK)]
 PromptId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
-Category = Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=r"\S")]
+Category = Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=NOT_BLANK)]
 
 
 class _Part(BaseModel):
