@@ -87,7 +87,7 @@ class EmbeddedEngine:
 
     def _load_in(self, child: EngineChild, path: Path, settings: LoadSettings, log_path: Path) -> LoadReport:
         host = _host_reply(child)
-        host_rss = psutil.Process(child.process.pid).memory_info().rss
+        host_rss = _rss_bytes(child.process.pid)
         key = secrets.token_urlsafe(32)
         started = time.perf_counter_ns()
         child.order({"model": str(path), "api_key": key, **asdict(settings)})
@@ -231,6 +231,13 @@ def _usable_path(variant: Variant, settings: LoadSettings) -> Path:
     if problem:
         raise EngineFailure(Outcome.ENGINE_ERROR, problem, needs_reload=True)
     return path
+
+
+def _rss_bytes(pid: int) -> int | None:
+    try:
+        return int(psutil.Process(pid).memory_info().rss)
+    except psutil.Error:
+        return None
 
 
 def _host_reply(child: EngineChild) -> dict[str, Any]:

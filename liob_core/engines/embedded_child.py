@@ -34,7 +34,7 @@ def watch_parent(parent_pid: int) -> None:
     """End this process when standard input ends or, on POSIX, when it gets another parent."""
 
     def until_input_ends() -> None:
-        while sys.stdin.buffer.read(4096):
+        while os.read(0, 4096):  # not through sys.stdin, whose lock would then hold up the exit
             pass
         os._exit(0)
 
@@ -70,7 +70,7 @@ def make_params(xllamacpp: Any, order: dict[str, Any]) -> Any:
     """Server parameters with every setting that changes a number written out."""
     params = xllamacpp.CommonParams()
     params.model.path = order["model"]
-    params.n_ctx = order["n_ctx"] * order["n_parallel"]  # the engine divides it among the slots
+    params.n_ctx = order["n_ctx"]  # in all: the engine divides it among the slots
     params.n_parallel = order["n_parallel"]
     params.kv_unified = False
     params.n_batch = order["n_batch"]

@@ -45,7 +45,9 @@ class EngineChild:
         self.is_timed_out = False
         self.log_offset = log_offset
         self._oom_before = oom_kills()
-        self._note = register_child(machine_dir, process.pid)
+        self._note: Path | None = None
+        with suppress(OSError):  # the note only serves where the system's own mechanism failed
+            self._note = register_child(machine_dir, process.pid)
         self._job = windows_job.kill_on_close(process)
 
     @classmethod
@@ -127,7 +129,8 @@ class EngineChild:
                 with suppress(OSError):
                     pipe.close()
         windows_job.close(self._job)
-        self._note.unlink(missing_ok=True)
+        if self._note is not None:
+            self._note.unlink(missing_ok=True)
 
 
 def missing_library(reply: Mapping[str, Any]) -> MissingError:
