@@ -12,6 +12,8 @@ from liob_core.errors import BusyError, FileError
 
 LOCK_FILE = "run.lock"
 HOLDER_FILE = "run.json"
+# A killed process can look gone while its last threads still hold its files.
+GONE_WAIT_S = 0.5
 
 
 def shared_dir(machine_dir: Path) -> Path:
@@ -32,7 +34,7 @@ def shared_dir(machine_dir: Path) -> Path:
 def machine_lock(machine_dir: Path, run_id: str) -> Iterator[None]:
     """Hold the machine for one run; raises BusyError that names the run which holds it."""
     folder = shared_dir(machine_dir)
-    lock = FileLock(folder / LOCK_FILE, timeout=0, mode=0o666)
+    lock = FileLock(folder / LOCK_FILE, timeout=GONE_WAIT_S, mode=0o666)
     try:
         lock.acquire()
     except Timeout as error:

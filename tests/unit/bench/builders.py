@@ -51,7 +51,7 @@ def make_fake_spec(run_id: str = "20261130-120000-test", **changes: Any) -> RunS
         tasks=(Task.SPEED, Task.SUITE),
         suite=make_suite(),
         sampling=Sampling(max_tokens=32),
-        shapes=(Shape.PP512, Shape.TG128),
+        shapes=(Shape.PP512, Shape.CHAT512),
         n_blocks=3,
         n_warmups=1,
     )
