@@ -47,8 +47,7 @@ def read(path: Path, *, wait_s: float = DEFAULT_WAIT_S) -> Iterator[duckdb.DuckD
     if not path.exists():
         raise MissingError(f"There are no results at {path} yet. Run a benchmark first.")
     with _connection(path, wait_s=wait_s, read_only=True) as con:
-        _check_is_liob(con, path)
-        schema.check_version(schema.current_version(con))
+        _check_version(schema.current_version(con), path)
         yield con
 
 
@@ -57,10 +56,12 @@ def write(path: Path, *, wait_s: float = DEFAULT_WAIT_S) -> Iterator[duckdb.Duck
     """A writing connection to a database of the newest schema, made where there is none."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with _connection(path, wait_s=wait_s, read_only=False) as con:
-        if not schema.is_empty(con):
-            _check_is_liob(con, path)
-        with transaction(con):
-            schema.migrate(con)
+        version = schema.current_version(con)
+        if version > 0 or not schema.is_empty(con):
+            _check_version(version, path)
+        if version < schema.newest_version():
+            with transaction(con):
+                schema.migrate(con, version)
         yield con
 
 
@@ -139,9 +140,15 @@ def _is_in_transaction(con: duckdb.DuckDBPyConnection) -> bool:
     return first == second
 
 
-def _check_is_liob(con: duckdb.DuckDBPyConnection, path: Path) -> None:
-    if schema.current_version(con) == 0:
+def _check_version(version: int, path: Path) -> None:
+    if version == 0:
         raise FileError(f"{path} is a DuckDB database, but not LIOB's. Name another file.")
+    newest = schema.newest_version()
+    if version > newest:
+        raise FileError(
+            f"{path} is from a newer LIOB (schema {version}; this one knows {newest}). "
+            "Update LIOB, or point LIOB_DATA_DIR at another folder."
+        )
 
 
 def _holder(message: str) -> str:

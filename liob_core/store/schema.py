@@ -11,7 +11,6 @@ from pathlib import Path
 
 import duckdb
 
-from liob_core.errors import FileError
 from liob_core.metrics import METRICS
 
 # DuckDB 1.4 and every later version read and write this; newer defaults shut older shells out.
@@ -36,14 +35,14 @@ def newest_version() -> int:
 
 
 def current_version(con: duckdb.DuckDBPyConnection) -> int:
-    """The number of the last migration applied to the open database; 0 for an empty one."""
-    tables = con.execute(
-        "SELECT count(*) FROM duckdb_tables() WHERE database_name = current_database() "
-        "AND schema_name = 'raw' AND table_name = 'migrations'"
-    ).fetchone()
-    if tables is None or tables[0] == 0:
+    """The number of the last migration applied to the open database; 0 where it is not LIOB's.
+
+    Call it outside of a transaction: where there is no such table, the failure would end it.
+    """
+    try:
+        row = con.execute("SELECT max(number) FROM raw.migrations").fetchone()
+    except duckdb.CatalogException:
         return 0
-    row = con.execute("SELECT coalesce(max(number), 0) FROM raw.migrations").fetchone()
     return int(row[0]) if row else 0
 
 
@@ -55,36 +54,22 @@ def is_empty(con: duckdb.DuckDBPyConnection) -> bool:
     return row == (0,)
 
 
-def migrate(con: duckdb.DuckDBPyConnection) -> int:
-    """How many migrations were applied, after which the views are made anew; call it in a transaction."""
-    version = current_version(con)
-    check_version(version)
-    pending = [migration for migration in _migrations() if migration[0] > version]
-    if not pending:
-        return 0
+def migrate(con: duckdb.DuckDBPyConnection, version: int) -> None:
+    """Apply every migration after `version` and make the views anew; call it in a transaction."""
     con.execute("CREATE SCHEMA IF NOT EXISTS raw")
     con.execute(
         "CREATE TABLE IF NOT EXISTS raw.migrations "
         "(number INTEGER PRIMARY KEY, name VARCHAR NOT NULL, applied_utc TIMESTAMP NOT NULL)"
     )
-    for number, name, sql in pending:
-        con.execute(sql)
-        con.execute(
-            "INSERT INTO raw.migrations VALUES (?, ?, ?)",
-            [number, name, datetime.now(UTC).replace(tzinfo=None)],
-        )
+    for number, name, path in _migrations():
+        if number > version:
+            con.execute(path.read_text(encoding="utf-8"))
+            con.execute(
+                "INSERT INTO raw.migrations VALUES (?, ?, ?)",
+                [number, name, datetime.now(UTC).replace(tzinfo=None)],
+            )
     con.execute((_FOLDER / "views.sql").read_text(encoding="utf-8"))
     _write_comments(con)
-    return len(pending)
-
-
-def check_version(version: int) -> None:
-    """Nothing where this LIOB can work with a database of that version; raises FileError otherwise."""
-    if version > newest_version():
-        raise FileError(
-            f"This database is from a newer LIOB (schema {version}; this one knows {newest_version()}). "
-            "Update LIOB, or point LIOB_DATA_DIR at another folder."
-        )
 
 
 def describe(con: duckdb.DuckDBPyConnection) -> list[ColumnDescription]:
@@ -112,12 +97,12 @@ def describe_views(con: duckdb.DuckDBPyConnection) -> dict[str, str]:
     return {name: comment or "" for name, comment in rows}
 
 
-def _migrations() -> list[tuple[int, str, str]]:
-    """Number, name and SQL of every migration, in order."""
+def _migrations() -> list[tuple[int, str, Path]]:
+    """Number, name and file of every migration, in order."""
     found = []
     for path in sorted((_FOLDER / "migrations").glob("[0-9]*.sql")):
         number, _, name = path.stem.partition("_")
-        found.append((int(number), name, path.read_text(encoding="utf-8")))
+        found.append((int(number), name, path))
     return found
 
 
