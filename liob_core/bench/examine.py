@@ -27,7 +27,7 @@ def examine(settings: Settings, machine: Machine) -> list[Finding]:
             state="ok" if engine.available else "missing",
             sentence=engine.sentence,
         )
-        for engine in describe_engines(machine_dir=settings.machine_dir)
+        for engine in describe_engines()
     ]
     findings += [_gpu(machine), _ladder_types(), _data_folder(settings), _neighbours()]
     findings += [

@@ -213,7 +213,7 @@ class Runner:
         if not cell.warmup:
             self._supervisor.count(cell, failed=ending.outcome in FAILED)
         if aborted is not None:  # even where the answer was whole by then, the engine was stopped
-            return failure or EngineFailure(*aborted, needs_reload=True)
+            return failure or EngineFailure(aborted.outcome, aborted.reason or "", needs_reload=True)
         return failure if failure is not None and failure.needs_reload else None
 
     def _sample(

@@ -3,9 +3,10 @@
 from rich.markup import escape
 
 from liob_core import __version__
+from liob_core.analysis.words import memory
 from liob_core.bench.examine import examine
 from liob_core.cli.models import JsonOption
-from liob_core.cli.output import gib, out, print_json, print_table
+from liob_core.cli.output import out, print_json, print_table
 from liob_core.config import load_settings
 from liob_core.monitor.machine import read_machine
 
@@ -19,7 +20,7 @@ def doctor(as_json: JsonOption = False) -> None:
         print_json({"version": __version__, "machine": machine, "findings": findings})
         return
     out.print(
-        f"LIOB {__version__} on {escape(machine.cpu_name or machine.cpu_arch)}, {gib(machine.ram_bytes)}"
+        f"LIOB {__version__} on {escape(machine.cpu_name or machine.cpu_arch)}, {memory(machine.ram_bytes)}"
     )
     print_table(
         "",

@@ -6,12 +6,13 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from liob_core.cli.output import err, gib, number, out, print_json, print_table
+from liob_core.analysis.words import UNKNOWN, memory
+from liob_core.cli.output import err, out, print_json, print_table
 from liob_core.config import load_settings
 from liob_core.models.digests import file_sha256, weights_sha256
 from liob_core.models.gguf import find_models, read_model
 from liob_core.models.memory import memory_need
-from liob_core.models.quantize import make_ladder, source_warning
+from liob_core.models.quantize import LadderProgress, make_ladder
 from liob_core.models.sample import fetch_sample
 from liob_core.types import LoadSettings, MemoryNeed, ModelFile
 
@@ -67,20 +68,26 @@ def ladder(
     """Make a set of variants from one file: F16 to Q4_0 at once, K and I types with the add-on."""
     folder = out_dir or load_settings().models_dir
     names = [name.strip() for name in types.split(",") if name.strip()]
-    warning = source_warning(source)
-    if warning:
-        err.print(f"[yellow]{escape(warning)}[/yellow]")
+    warnings: list[str] = []
     with err.status("Reading the source…") as status:
-        paths = make_ladder(
-            source, names, folder, on_progress=lambda progress: status.update(escape(progress.sentence))
-        )
+
+        def tell(progress: LadderProgress) -> None:
+            if progress.event == "warning" and progress.message:
+                warnings.append(progress.message)
+                err.print(f"[yellow]{escape(progress.message)}[/yellow]")
+                return
+            step = f"{progress.n_file} of {progress.n_files}: {progress.path.name} {progress.share:.0%}"
+            status.update(escape(step))
+
+        paths = make_ladder(source, names, folder, on_progress=tell)
     if as_json:
-        print_json({"warning": warning, "paths": [str(path) for path in paths]})
+        print_json({"warnings": warnings, "paths": [str(path) for path in paths]})
         return
     for path in paths:
         model = read_model(path)
         out.print(
-            f"{escape(str(path))}  {gib(model.file_bytes)}  {model.bpw:.2f} bits per weight", soft_wrap=True
+            f"{escape(str(path))}  {memory(model.file_bytes)}  {model.bpw:.2f} bits per weight",
+            soft_wrap=True,
         )
 
 
@@ -92,16 +99,16 @@ def _show_model(model: ModelFile, need: MemoryNeed, context: int, sha: dict[str,
         ("published label", model.published_label),
         ("label in the file", model.content_label),
         ("true bits per weight", f"{model.bpw:.2f}"),
-        ("file", gib(model.file_bytes)),
-        ("tensors", gib(model.tensor_bytes)),
-        ("trained context", number(model.n_ctx_train, 6)),
-        ("layers", number(model.n_layers)),
+        ("file", memory(model.file_bytes)),
+        ("tensors", memory(model.tensor_bytes)),
+        ("trained context", f"{model.n_ctx_train:,} tokens" if model.n_ctx_train else None),
+        ("layers", str(model.n_layers) if model.n_layers else None),
         ("chat template", (model.chat_template_sha256 or "")[:16] if model.has_chat_template else "none"),
         ("imatrix", model.imatrix),
         ("quantized by", model.quantized_by),
         ("repository", model.repo_url),
         ("base model", model.base_model),
-        (f"memory need at {context} tokens", gib(need.need_bytes) if need.need_bytes else need.reason),
+        (f"memory need at {context} tokens", memory(need.need_bytes) if need.need_bytes else need.reason),
         ("file sha256", sha["file_sha256"]),
         ("weights sha256", sha["weights_sha256"]),
     ]
@@ -124,7 +131,7 @@ def _show_model(model: ModelFile, need: MemoryNeed, context: int, sha: dict[str,
                 f"{group.tensor_bytes / model.tensor_bytes:.1%}",
                 f"{group.bits:.3g}",
                 str(group.block_size),
-                "—" if group.has_offset is None else ("with offset" if group.has_offset else "symmetric"),
+                UNKNOWN if group.has_offset is None else ("with offset" if group.has_offset else "symmetric"),
             )
             for group in model.tensor_groups
         ],

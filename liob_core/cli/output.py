@@ -39,18 +39,3 @@ def print_table(title: str, columns: Sequence[tuple[str, str]], rows: Sequence[S
     for row in rows:
         table.add_row(*row)
     out.print(table)
-
-
-def gib(n_bytes: float | None) -> str:
-    """Bytes as MiB or GiB with three digits; an em dash where unknown."""
-    if n_bytes is None or pd.isna(n_bytes):
-        return "—"
-    mib = n_bytes / 2**20
-    return f"{mib:.0f} MiB" if mib < 1024 else f"{mib / 1024:.2f} GiB"
-
-
-def number(value: float | None, digits: int = 3) -> str:
-    """A number with that many significant digits; an em dash where unknown."""
-    if value is None or pd.isna(value):
-        return "—"
-    return f"{value:,.0f}" if abs(value) >= 10 ** (digits - 1) else f"{value:.{digits}g}"

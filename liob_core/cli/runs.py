@@ -1,20 +1,22 @@
 """Commands about runs: `run`, `resume`, `cancel`, `list`, `show`, `export`."""
 
 import time
+from collections.abc import Hashable, Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from liob_core.analysis import words
 from liob_core.analysis.results import results_table, warnings
 from liob_core.bench import catch_up, jobs
 from liob_core.bench.estimate import estimate
 from liob_core.bench.spec import Choices, default_threads, make_spec, variants_of_files
 from liob_core.bench.status import RunStatus
 from liob_core.cli.models import JsonOption
-from liob_core.cli.output import err, gib, number, out, print_json, print_table
+from liob_core.cli.output import err, out, print_json, print_table
 from liob_core.config import SHIPPED_SUITES, Settings, load_settings
 from liob_core.errors import LiobError, MissingError
 from liob_core.monitor.machine import thread_warning
@@ -180,7 +182,7 @@ def _doing(status: RunStatus) -> str:
     else:
         what = f"{status.current_variant} {status.current_task} {status.current_prompt}"
     live = f", {status.decode_tps_live:.0f} tok/s" if status.decode_tps_live else ""
-    memory = f", {gib(status.rss_bytes)}" if status.rss_bytes else ""
+    memory = f", {words.memory(status.rss_bytes)}" if status.rss_bytes else ""
     return escape(f"{what}{live}{memory}")
 
 
@@ -198,32 +200,32 @@ def _show(run_id: str, settings: Settings, *, as_json: bool) -> None:
         ("variant", "left"),
         ("bits", "right"),
         ("size", "right"),
-        ("decode tok/s", "right"),
+        ("decode tok/s (95 %)", "right"),
+        ("against reference", "left"),
         ("prefill tok/s", "right"),
-        ("TTFT ms", "right"),
-        ("memory", "right"),
-        ("checks", "right"),
+        ("TTFT", "right"),
+        ("peak memory", "right"),
+        ("checks passed", "right"),
         ("failed", "right"),
     ]
-    rows = [
-        (
-            escape(row["variant"]),
-            number(row["bpw"]),
-            gib(row["file_bytes"]),
-            _with_interval(row["decode_tps"], row["decode_tps_ci_low"], row["decode_tps_ci_high"]),
-            number(row["prefill_tps"]),
-            number(row["ttft_ms_p50"]),
-            gib(row["peak_memory_bytes"]),
-            f"{row['pass_rate']:.0%} of {row['n_checked']}" if row["n_checked"] else "—",
-            str(row["n_samples"] - row["n_ok"]),
-        )
-        for row in table.to_dict("records")
-    ]
+    rows = [_result_row(row) for row in table.to_dict("records")]
     print_table(f"Run {run_id}", columns, rows)
     for warning in warnings(settings.database, run_id):
         out.print(f"[yellow]{escape(warning)}[/yellow]")
 
 
-def _with_interval(value: float | None, low: float | None, high: float | None) -> str:
-    interval = f" ({number(low)} to {number(high)})" if number(low) != "—" else ""
-    return number(value) + interval
+def _result_row(row: Mapping[Hashable, Any]) -> tuple[str, ...]:
+    interval = words.interval("decode_tps", row["decode_tps_ci_low"], row["decode_tps_ci_high"])
+    rate = words.three_digits(row["decode_tps"])
+    return (
+        escape(row["variant"]),
+        words.three_digits(row["bpw"]),
+        words.memory(row["file_bytes"]),
+        f"{rate} ({interval.removesuffix(' tok/s')})" if interval else rate,
+        "reference" if row["is_reference"] else str(row.get("decode_tps_words") or words.UNKNOWN),
+        words.three_digits(row["prefill_tps"]),
+        words.value("ttft_ms_p50", row["ttft_ms_p50"]),
+        words.memory(row["peak_memory_bytes"]),
+        f"{words.percent(row['pass_rate'])} of {row['n_checked']}" if row["n_checked"] else words.UNKNOWN,
+        str(row["n_samples"] - row["n_ok"]),
+    )
