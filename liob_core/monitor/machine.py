@@ -188,7 +188,8 @@ def busy_neighbours(over_s: float = 0.5) -> list[Neighbour]:
     Looks at every process twice, `over_s` seconds apart, so it belongs before a run, never in one.
     """
     before = {process.pid: (process, _process_cpu_s(process)) for process in psutil.process_iter()}
-    before.pop(psutil.Process().pid, None)
+    for pid in (0, psutil.Process().pid):  # on Windows, 0 is the time nobody used
+        before.pop(pid, None)
     start_s = time.monotonic()
     time.sleep(over_s)
     passed_s = time.monotonic() - start_s

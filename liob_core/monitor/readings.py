@@ -15,6 +15,7 @@ class ReadingsFile:
     def __init__(self, path: Path) -> None:
         self._kept: list[Reading] = []
         self._fd: int | None = None
+        self._end = 0
         self.n_lost = 0
         self.reason: str | None = None
         try:

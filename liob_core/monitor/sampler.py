@@ -157,7 +157,7 @@ class Sampler:
                 self._try("reading", self._tick)
             # Outside the lock: a slow disk must not hold up the runner.
             if time.monotonic() >= next_flush_s:
-                self._file.flush()
+                self._try("readings", self._file.flush)
                 next_flush_s = time.monotonic() + FLUSH_EVERY_S
             self._own_cost_s = time.thread_time()
             # A late reading is not made up for: the gap stays visible and no burst follows it.

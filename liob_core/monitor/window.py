@@ -83,6 +83,8 @@ def _shares(marks: Sequence[CpuMark], start_utc_ns: int, end_utc_ns: int) -> Cpu
             return None
         first = max(0, first - 1)
         last = min(len(marks) - 1, last + 1)
+    if marks[last].utc_ns < start_utc_ns or marks[first].utc_ns > end_utc_ns:
+        return None  # nothing was seen at that time
     return shares_between(marks[first], marks[last])
 
 
