@@ -4,10 +4,11 @@ import json
 from datetime import UTC, datetime, timedelta
 
 import duckdb
+import pandas as pd
 import pytest
 
 from liob_core.analysis.summary import summarize
-from liob_core.store import schema
+from liob_core.store import database
 
 RUN = "20260101-000000-test"
 START = datetime(2026, 1, 1, tzinfo=UTC).replace(tzinfo=None)
@@ -20,15 +21,23 @@ class RunWriter:
 
     def __init__(self, path):
         self.path = path
-        self.con = duckdb.connect(str(path), config={"storage_compatibility_version": "v1.2.0"})
-        schema.migrate(self.con)
-        self.con.execute("BEGIN")  # one transaction: a commit a row would take most of the test's time
+        with database.write(path):
+            pass
+        self.con = duckdb.connect(str(path))
         self.n_samples = 0
-        self.n_loads = 0
+        self.rows = {}
 
     def insert(self, table, **columns):
-        names, marks = ", ".join(columns), ", ".join("?" * len(columns))
-        self.con.execute(f"INSERT INTO raw.{table} ({names}) VALUES ({marks})", list(columns.values()))
+        self.rows.setdefault(table, []).append(columns)
+
+    def flush(self):
+        """Write what was added since, one statement a table: a row at a time takes seconds."""
+        for table, rows in self.rows.items():
+            names = list(dict.fromkeys(name for row in rows for name in row))
+            values = [[row.get(name) for name in names] for row in rows]
+            frame = pd.DataFrame(values, columns=names, dtype=object)  # noqa: F841 - DuckDB finds it by name
+            self.con.execute(f"INSERT INTO raw.{table} BY NAME SELECT * FROM frame")
+        self.rows = {}
 
     def run(self, **changes):
         row = {
@@ -72,7 +81,7 @@ class RunWriter:
         self.insert("machines", **(row | changes))
 
     def variant(self, label, bpw, **changes):
-        position = self.con.execute("SELECT count(*) FROM raw.variants").fetchone()[0]
+        position = len(self.rows.get("variants", []))
         row = {
             "run_id": RUN,
             "variant": label,
@@ -97,9 +106,8 @@ class RunWriter:
         self.insert("variants", **(row | changes))
 
     def load(self, variant, block=0, load_ms=100.0, **changes):
-        self.n_loads += 1
         row = {
-            "load_id": f"load-{self.n_loads}",
+            "load_id": f"load-{len(self.rows.get('loads', []))}",
             "run_id": RUN,
             "variant": variant,
             "block": block,
@@ -207,7 +215,7 @@ class RunWriter:
         self.insert("prompts", **(row | changes))
 
     def summarize(self):
-        self.con.execute("COMMIT")
+        self.flush()
         summarize(self.con, RUN)
 
     def row(self, view, **where):
@@ -227,6 +235,5 @@ class RunWriter:
 @pytest.fixture
 def writer(tmp_path):
     made = RunWriter(tmp_path / "liob.duckdb")
-    made.machine()
     yield made
     made.con.close()

@@ -109,10 +109,9 @@ def test_peaks_are_maxima_and_load_time_is_a_median(writer):
     writer.variant("F16", 16.0)
     writer.load("F16", 0, 100.0, peak_memory_bytes=10, peak_rss_load_bytes=50, peak_rss_run_bytes=40)
     writer.load("F16", 1, 300.0, peak_memory_bytes=30, peak_rss_load_bytes=None, peak_rss_run_bytes=45)
-    writer.load("F16", 2, 200.0, peak_memory_bytes=None)
-    writer.load("F16", 3, 9e9, outcome="timeout")
-    writer.con.execute("UPDATE raw.loads SET peak_rss_load_bytes = 1, peak_rss_run_bytes = 1 WHERE block > 1")
-    writer.con.execute("UPDATE raw.loads SET peak_memory_bytes = NULL WHERE block > 1")
+    nothing = {"peak_memory_bytes": None, "peak_rss_load_bytes": None, "peak_rss_run_bytes": None}
+    writer.load("F16", 2, 200.0, **nothing)
+    writer.load("F16", 3, 9e9, outcome="timeout", **nothing)
     writer.answer("F16", "p1", peak_system_ram_bytes=7, cpu_peak_pct=50.0)
     writer.answer("F16", "p1", peak_system_ram_bytes=9, cpu_peak_pct=70.0, block=1)
     writer.answer("F16", "p2", peak_system_ram_bytes=8, cpu_peak_pct=90.0)

@@ -1,0 +1,77 @@
+"""Each warning appears where it must, and a healthy run has none."""
+
+import json
+
+import pytest
+
+from liob_core.analysis.results import warnings
+
+
+def healthy(writer, *, run=None, variant=None, sample=None, machine=None):
+    writer.run(**(run or {}))
+    writer.machine(**(machine or {}))
+    for label, bpw in (("F16", 16.0), ("Q8_0", 8.5)):
+        writer.variant(label, **({"bpw": bpw} | ((variant or {}) if label == "Q8_0" else {})))
+        writer.load(label)
+        for block in range(2):
+            changes = (sample or {}) if (label, block) == ("Q8_0", 0) else {}
+            writer.speed(label, block, **changes)
+        for prompt in range(60):
+            writer.answer(label, f"p{prompt}", "pass")
+
+
+def found(writer):
+    writer.summarize()
+    return warnings(writer.close(), writer.run_id)
+
+
+def test_a_healthy_run_has_no_warnings(writer):
+    healthy(writer)
+    assert found(writer) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"run": {"state": "cancelled", "reason": "by the user"}}, "The run is cancelled (by the user)"),
+        ({"run": {"n_skipped_lines": 2}}, "2 damaged lines"),
+        ({"run": {"prompt_mode": "own"}}, "its own template"),
+        ({"run": {"machine": json.dumps({"power_source": "battery"})}}, "on battery"),
+        ({"variant": {"threads": 4}}, "4 threads on 4 cores leave none"),
+        (
+            {"variant": {"label_warning": "Called Q4, holds 6 bits"}},
+            "Q8_0: Called Q4, holds 6 bits.",
+        ),
+        ({"variant": {"fallback_warning": "180 of 272 tensors fell back."}}, "180 of 272 tensors fell back."),
+        ({"variant": {"bpw": 17.0}}, "Everything is relative to F16"),
+        ({"sample": {"contended": True}}, "Q8_0: 2 of 64 samples ran beside a busy neighbour"),
+        ({"sample": {"overhead_ms": -1.0}}, "its clock is in doubt"),
+        ({"sample": {"outcome": "timeout"}}, "Q8_0: 2 of 64 samples failed (2 timeout)"),
+        ({"sample": {"chat_ms": 1600.0}}, "Q8_0: the decode rate varies by 16 % between blocks (yellow"),
+        ({"machine": {"gpus": '[{"index": 0, "name": "GPU"}]'}}, "F16: device memory is unknown (no GPU)"),
+    ],
+)
+def test_each_trouble_has_its_sentence(writer, changes, sentence):
+    healthy(writer, **changes)
+    assert any(sentence in warning for warning in found(writer)), sentence
+
+
+def test_a_single_block_and_few_prompts_are_told(writer):
+    writer.run()
+    writer.variant("F16", 16.0)
+    writer.speed("F16", 0)
+    writer.answer("F16", "p1", "pass", outcome="length")
+    writer.prompt("p1", templated=False)
+    sentences = " ".join(found(writer))
+    assert "one block only" in sentences
+    assert "1 checked prompts cannot bound a loss below 95 points" in sentences
+    assert "100 % of the answers were cut off at 64 tokens" in sentences
+    assert "no chat template" in sentences
+
+
+def test_an_unknown_neighbour_is_told(writer):
+    writer.run()
+    writer.variant("F16", 16.0)
+    for block in range(2):
+        writer.speed("F16", block, contended=None)
+    assert any("could not be told" in warning for warning in found(writer))
