@@ -73,7 +73,7 @@ def scrub(text: str, folders: Iterable[str], names: Iterable[str]) -> str:
             text = text.replace(spelling + "/", "").replace(spelling + "\\", "").replace(spelling, "~")
     text = _HOST.sub(r"\1(host)", text)
     text = _HOME.sub("~", text)
-    for pattern in (_POSIX_PATH, _WINDOWS_PATH):
+    for pattern in (_WINDOWS_PATH, _POSIX_PATH):  # D:/models/a holds a POSIX path
         text = pattern.sub(lambda match: base_name(match[0].rstrip("/\\")) or "", text)
     for name in names:
         text = re.sub(rf"\b{re.escape(name)}\b", "(name)", text)

@@ -254,12 +254,14 @@ def make_run_folder(parent: Path, n_samples: int = 2, **changes: Any) -> Path:
         prompt_id="p0", text="1 + 1?", sha256="p" * 64, n_tokens=4, templated=False, template_sha256=None
     )
     write_atomic(run_dir / PROMPTS_FILE, json.dumps([to_json(rendered)]))
+    load_id = f"{spec.run_id}/1"
     with Journal(run_dir) as journal:
         journal.append_event("started")
-        journal.append(make_load())
+        journal.append(make_load(load_id=load_id, run_id=spec.run_id))
         for number in range(n_samples):
-            journal.append(make_sample(number))
-        journal.append(make_unload())
+            sample_id = f"{spec.run_id}/c{number}@1"
+            journal.append(make_sample(number, sample_id=sample_id, run_id=spec.run_id, load_id=load_id))
+        journal.append(replace(make_unload(), load_id=load_id))
         journal.append_event("finished")
     append_readings(run_dir, range(5))
     return run_dir
