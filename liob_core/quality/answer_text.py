@@ -2,6 +2,8 @@
 
 import re
 
+END_CHARS = 50_000  # of a very long answer, only this much of its end is searched for what it settles on
+
 _ANSI = re.compile(r"\x1b(?:\[[0-?]{0,32}[ -/]{0,8}[@-~]|[@-Z\\^_])")
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u200b-\u200f\u2060\ufeff]")
 _PLAIN = str.maketrans(

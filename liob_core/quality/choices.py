@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping
 
-from liob_core.quality.answer_text import answer_line, holds
+from liob_core.quality.answer_text import END_CHARS, answer_line, holds
 
 _NOISE = re.compile(r"\*\*|__|[`$}]|\\(?:boxed|text|textbf|mathbf|mathrm)\s?\{")
 
@@ -12,7 +12,7 @@ _LEAD = re.compile(r"[\W_]{0,6}(?:(?:option|choice|letter)\W{1,3})?([A-Za-z])(?!
 
 def chosen(cleaned: str, options: Mapping[str, str]) -> tuple[str | None, str]:
     """The label of the one option an answer names and how it was found; None and why not."""
-    text = _NOISE.sub(" ", cleaned).strip()
+    text = _NOISE.sub(" ", cleaned[-END_CHARS:]).strip()
     line = answer_line(text)
     if line is not None:
         return _from_line(line, options)

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 
-from liob_core.quality.answer_text import answer_line
+from liob_core.quality.answer_text import END_CHARS, answer_line
 
+_MAX_LINE_CHARS = 2000
 _MAX_DIGITS = 60  # longer runs of digits are noise, and cost time to convert
 
 _LATEX = (
@@ -33,7 +34,7 @@ _NUMBER = re.compile(
       | (?P<top>\d{1,15})\ ?/\ ?(?P<bottom>\d{1,15})(?![\d/]|\.\d)
       | (?P<dotted>\d{1,3}(?:\.\d{3})+,\d+)(?!\d)
       | (?P<grouped>\d{1,3}(?P<separator>[,\ '])\d{3}(?:(?P=separator)\d{3})*(?:\.\d+)?)(?!\d)
-      | (?P<comma>\d+,\d+)(?![,\d])
+      | (?<!\d,)(?P<comma>\d+,\d+)(?![,\d])
       | (?P<plain>\d+(?:\.\d+)?|\.\d+)
     )
     (?: (?:[eE]|\ ?[×x*]\ ?10\ ?\^\ ?[{(]?)(?P<exponent>[-+]?\d{1,3})(?!\d) )?
@@ -66,11 +67,12 @@ def final_number(cleaned: str) -> Found | str:
 
     After the last "Answer:" (and the last "=" there): the number it begins with, else the last one of
     that line. Without "Answer:", the last boxed number, else the last number of the text.
+    Only the end of a very long text is read.
     """
-    text = _plain(cleaned)
+    text = _plain(cleaned[-END_CHARS:])
     line = answer_line(text)
     if line is not None:
-        return _in_answer_line(line)
+        return _in_answer_line(line[:_MAX_LINE_CHARS])
     boxed = _BOXED.findall(text)
     if boxed:
         # What follows the closing brace is no longer in the box; a fraction has no braces left here.

@@ -49,7 +49,9 @@ def _finite(value: object) -> int | float:
         raise ValueError("must be a number")  # noqa: TRY004 - pydantic turns ValueError into a report
     if not math.isfinite(value):
         raise ValueError("must be a finite number")
-    return int(value) if isinstance(value, float) and value.is_integer() else value
+    # Past 2^53 a float's own digits are no longer the ones that were written.
+    is_whole = isinstance(value, float) and value.is_integer() and abs(value) < 2**53
+    return int(value) if is_whole else value
 
 
 def _finite_from_zero(value: object) -> int | float:

@@ -3,13 +3,19 @@
 import json
 import os
 from pathlib import Path
+from typing import get_args
 
 import pytest
+from pydantic import BaseModel
 
+from liob_core.config import SHIPPED_SUITES
 from liob_core.errors import FileError, LiobError, MissingError, UsageError
+from liob_core.quality.checks import run_check
 from liob_core.suites import load
 from liob_core.suites.load import list_suites, load_suite, suite_from_text
-from liob_core.types import Message
+from liob_core.suites.params import AnyCheck
+from liob_core.suites.schema import PromptEntry, SuiteFile
+from liob_core.types import CheckResult, Message
 
 GOOD = """
 description = "Two prompts"
@@ -195,3 +201,30 @@ def test_pasted_text_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(load, "MAX_SUITE_BYTES", 10)
     with pytest.raises(LiobError, match="fewer prompts"):
         suite_from_text("x" * 11)
+
+
+def test_documented_example_loads_and_its_check_works(tmp_path: Path) -> None:
+    readme = (SHIPPED_SUITES / "README.md").read_text(encoding="utf-8")
+    example = readme.split("```toml\n")[1].split("```")[0]
+    hours, tone = load_suite(_write(tmp_path, example)).prompts
+    assert hours.check is not None
+    assert run_check(hours.check, str(hours.reference)).result is CheckResult.PASS
+    assert run_check(hours.check, "Answer: yes").result is CheckResult.FAIL
+    assert len(tone.messages) == 3
+
+
+@pytest.mark.parametrize("model", [SuiteFile, PromptEntry, *get_args(get_args(AnyCheck)[0])])
+def test_every_field_is_documented(model: type[BaseModel]) -> None:
+    readme = (SHIPPED_SUITES / "README.md").read_text(encoding="utf-8")
+    for name, field in model.model_fields.items():
+        if name != "kind":
+            assert f"`{field.alias or name}`" in readme
+
+
+def test_documented_counts_are_those_of_the_files() -> None:
+    readme = (SHIPPED_SUITES / "README.md").read_text(encoding="utf-8")
+    core, quick = load_suite("core").prompts, load_suite("quick").prompts
+    n_checked = sum(prompt.check is not None for prompt in core)
+    assert f"`core` | {len(core)} prompts" in readme
+    assert f"; {n_checked} have a deterministic check" in readme
+    assert f"`quick` | {len(quick)} prompts" in readme
