@@ -2,20 +2,10 @@
 
 import streamlit as st
 
-from liob_core.ui.guard import guarded
 from liob_core.ui.nav import navigate
 from liob_core.ui.style import apply_style
-from pages import answers_page, new_page, overview_page, results_page, run_page
 
-st.set_page_config(page_title="LIOB", page_icon=":material/insights:", layout="wide")
+st.set_page_config(page_title="LIOB", page_icon="liob_core/ui/icon.svg", layout="wide")
+show = navigate()
 apply_style()
-show = navigate(
-    {
-        "overview": guarded(overview_page.show),
-        "new": guarded(new_page.show),
-        "run": guarded(run_page.show),
-        "results": guarded(results_page.show),
-        "answers": guarded(answers_page.show),
-    }
-)
 show()

@@ -1,8 +1,44 @@
-"""Page run."""
+"""Run: what is it doing now, and how long will it take?"""
 
 import streamlit as st
 
+from liob_core.bench import jobs
+from liob_core.bench.status import RunStatus
+from liob_core.config import load_settings
+from liob_core.store.journal import read_spec
+from liob_core.ui import selection
+from liob_core.ui.blocks import show_empty, show_heading
+from liob_core.ui.live import show_live
+
 
 def show() -> None:
-    """The page."""
-    st.title("run")
+    """The run that is at work, or the one chosen."""
+    settings = load_settings()
+    runs = jobs.list_runs(settings)
+    if not runs:
+        show_heading("Run", "Nothing has been run here yet")
+        show_empty("Start a first run", "Its progress, the answer being written and its speed appear here.")
+        return
+    chosen = _pick(runs)
+    labels = [variant.label for variant in read_spec(jobs.find_run(chosen.run_id, settings)).variants]
+    show_live(chosen, labels, settings)
+
+
+def _pick(runs: list[RunStatus]) -> RunStatus:
+    """The run in the address; without one the run at work, else the newest."""
+    by_id = {run.run_id: run for run in runs}
+    wanted = selection.get("run")
+    if wanted not in by_id:
+        wanted = next((run.run_id for run in runs if run.is_live), runs[0].run_id)
+    ids = list(by_id)
+    if len(ids) > 1:
+        with st.sidebar:
+            wanted = st.selectbox(
+                "Run", ids, index=ids.index(wanted), format_func=lambda run_id: _name(by_id[run_id])
+            )
+    selection.put("run", wanted)
+    return by_id[wanted]
+
+
+def _name(run: RunStatus) -> str:
+    return f"{run.title} · {run.state}"

@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import altair as alt
+import pandas as pd
 
+_TITLE_HEIGHT, _NOTE_LINE, _AXIS_HEIGHT, _FOOTER_LINE = 32, 16, 48, 14
 FONT = '"Source Sans", "Source Sans Pro", "Helvetica Neue", Arial, sans-serif'
 
 
@@ -93,29 +95,87 @@ def variant_colours(labels: Sequence[str], reference: str | None, look: Look) ->
     return {label: colours.get(label, look.reference) for label in labels}
 
 
-def variant_colour(labels: Sequence[str], reference: str | None, look: Look) -> alt.Color:
-    """The colour channel of the column `variant`, without a legend: position already names it."""
-    colours = variant_colours(labels, reference, look)
-    return alt.Color(
-        "variant:N", scale=alt.Scale(domain=list(colours), range=list(colours.values())), legend=None
+@dataclass(frozen=True, slots=True)
+class Ladder:
+    """The variants of a run as channels of a chart: position, colour and shape of the column `variant`."""
+
+    labels: tuple[str, ...]
+    y: alt.Y
+    colour: alt.Color
+    shape: alt.Shape
+
+    @classmethod
+    def of(cls, table: pd.DataFrame, look: Look) -> "Ladder":
+        """The ladder of a frame with variant, is_reference and bpw, one row a variant."""
+        ordered = table.sort_values("bpw", ascending=False, kind="stable", na_position="last")
+        labels = [str(label) for label in ordered["variant"]]
+        reference = next((str(row.variant) for row in ordered.itertuples() if row.is_reference), None)
+        colours = variant_colours(labels, reference, look)
+        shapes = ["diamond" if label == reference else "circle" for label in labels]
+        return cls(
+            labels=tuple(labels),
+            y=alt.Y(
+                "variant:N",
+                sort=labels,
+                title=None,
+                scale=alt.Scale(domain=labels),
+                axis=alt.Axis(labelLimit=180, domain=False, ticks=False, labelFontSize=13),
+            ),
+            # No legend: the axis beside it names every variant.
+            colour=alt.Color(
+                "variant:N",
+                scale=alt.Scale(domain=labels, range=[colours[label] for label in labels]),
+                legend=None,
+            ),
+            shape=alt.Shape("variant:N", scale=alt.Scale(domain=labels, range=shapes), legend=None),
+        )
+
+
+def row_height(n_variants: int) -> int:
+    """Pixels of a chart with so many variants, one below the other."""
+    return 30 + 44 * max(1, n_variants)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caption:
+    """The words inside a picture that keep it honest when it travels.
+
+    `notes` (what is drawn, n) stand under the title, `origin` (run, machine, date, version) at the bottom.
+    """
+
+    notes: tuple[str, ...] = ()
+    origin: tuple[str, ...] = ()
+
+
+def dressed(layers: Sequence[Any], look: Look, *, height: int, title: str, caption: Caption) -> Any:
+    """The layers as one picture in the look, with title and caption; `height` pixels are for the marks.
+
+    Everything is fitted into the given box, so the words get pixels of their own.
+    """
+    heading = alt.TitleParams(
+        text=title, subtitle=list(caption.notes), anchor="start", frame="bounds", offset=12
+    )
+    if caption.origin:
+        layers = [*layers, _footer(caption.origin, look)]
+        height += _AXIS_HEIGHT + _FOOTER_LINE * len(caption.origin)
+    height += _TITLE_HEIGHT + _NOTE_LINE * len(caption.notes)
+    return alt.layer(*layers).properties(title=heading, height=height).configure(**_config(look))
+
+
+def _footer(lines: Sequence[str], look: Look) -> Any:
+    """Small text below the horizontal axis."""
+    mark = {"align": "left", "baseline": "top", "fontSize": 10.5, "lineHeight": _FOOTER_LINE, "limit": 460}
+    below = alt.value(alt.ExprRef(f"height + {_AXIS_HEIGHT}"))
+    return (
+        alt.Chart(pd.DataFrame({"origin": ["\n".join(lines)]}))
+        .mark_text(lineBreak="\n", color=look.muted, opacity=0.85, **mark)
+        .encode(x=alt.value(0), y=below, text="origin:N")
     )
 
 
-def variant_shape(labels: Sequence[str], reference: str | None) -> alt.Shape:
-    """The shape channel of the column `variant`: the reference is a diamond, every other a circle."""
-    shapes = ["diamond" if label == reference else "circle" for label in labels]
-    return alt.Shape("variant:N", scale=alt.Scale(domain=list(labels), range=shapes), legend=None)
-
-
-def variant_axis(labels: Sequence[str]) -> alt.Y:
-    """The vertical position of the column `variant`: many bits on top."""
-    return alt.Y("variant:N", sort=list(labels), title=None, axis=alt.Axis(labelLimit=180, domain=False))
-
-
-def dressed(chart: Any, look: Look, *, title: str, notes: Sequence[str] = ()) -> Any:
-    """`chart` with its title, its notes (n, machine, date, version) inside the picture, and the look."""
-    heading = alt.TitleParams(text=title, subtitle=list(notes), anchor="start", frame="group", offset=10)
-    return chart.properties(title=heading).configure(**_config(look))
+def memory_scale(largest_bytes: float) -> tuple[float, str]:
+    """The divisor and the name of the unit in which an axis up to `largest_bytes` reads well."""
+    return (2**30, "GiB") if largest_bytes >= 2**30 else (2**20, "MiB")
 
 
 def _config(look: Look) -> dict[str, Any]:
@@ -130,6 +190,8 @@ def _config(look: Look) -> dict[str, Any]:
             "tickColor": look.grid,
             "titleFontWeight": "normal",
             "labelPadding": 6,
+            "labelOverlap": True,
+            "tickCount": 6,
             "titlePadding": 8,
         },
         "axisY": {"labelColor": look.ink},

@@ -4,10 +4,13 @@ A page's address differs from its file's name: on a fresh server Streamlit match
 with the files under `pages/`, and would run that file alone, without the frame.
 """
 
-from collections.abc import Callable, Mapping
+import importlib
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import streamlit as st
+
+from liob_core.ui.guard import guarded
 
 Show = Callable[[], None]
 
@@ -31,12 +34,22 @@ SCREENS = (
 )
 
 
-def navigate(shows: Mapping[str, Show]) -> Show:
+def navigate() -> Show:
     """The function that runs the page at the current address; the first screen is the default."""
     sections: dict[str, list[st.Page]] = {}
     for screen in SCREENS:
-        sections.setdefault(screen.section, []).append(_page(screen, shows[screen.name]))
+        sections.setdefault(screen.section, []).append(_page(screen, _shower(screen)))
     return st.navigation(sections).run
+
+
+def _shower(screen: Screen) -> Show:
+    """What shows a screen; its file is imported only then, so that the frame appears at once."""
+
+    def show() -> None:
+        page = importlib.import_module(f"pages.{screen.name}_page")
+        guarded(page.show)()
+
+    return show
 
 
 def open_page(name: str, **selection: str) -> None:

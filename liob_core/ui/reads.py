@@ -1,1 +1,78 @@
-"""Cached answers of the analysis room: frames only, forgotten when the database file changes."""
+"""Cached answers of the analysis room: frames, dicts and lists only, asked again when the file changes."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from liob_core.analysis import answers, overview, results, runs, tradeoff
+from liob_core.analysis.answers import PromptFacts
+from liob_core.analysis.runs import RunFacts
+
+_FRAMES: Mapping[str, Callable[..., pd.DataFrame]] = {
+    "runs": runs.list_runs,
+    "results": results.results_table,
+    "blocks": results.block_rates,
+    "latencies": results.latencies,
+    "memory": results.memory_parts,
+    "tradeoff": tradeoff.tradeoff,
+    "prompts": answers.prompts,
+    "answers": answers.answers,
+}
+
+
+def frame(question: str, database: Path, *keys: str) -> pd.DataFrame:
+    """The answer to one of the named questions about a run."""
+    return _frame(question, str(database), _stamp(database), keys)
+
+
+def facts(database: Path, run_id: str) -> RunFacts:
+    """What a run was and where."""
+    return RunFacts(**_facts(str(database), _stamp(database), run_id))
+
+
+def headline(database: Path, run_id: str) -> dict[str, Any]:
+    """The run's answer in a sentence, and the pick it names."""
+    return _headline(str(database), _stamp(database), run_id)
+
+
+def prompt(database: Path, run_id: str, prompt_id: str) -> PromptFacts:
+    """One prompt as it was asked; a single row by key, so it is read anew."""
+    return answers.prompt_facts(database, run_id, prompt_id)
+
+
+def warnings(database: Path, run_id: str) -> list[str]:
+    """What could make a run's figures wrong, one sentence each."""
+    return _warnings(str(database), _stamp(database), run_id)
+
+
+def _stamp(database: Path) -> tuple[int, int]:
+    """What changes whenever the file does."""
+    try:
+        status = database.stat()
+    except FileNotFoundError:
+        return (0, 0)
+    return (status.st_mtime_ns, status.st_size)
+
+
+@st.cache_data(ttl=3600, max_entries=128, show_spinner=False)
+def _frame(question: str, database: str, stamp: tuple[int, int], keys: tuple[str, ...]) -> pd.DataFrame:
+    return _FRAMES[question](Path(database), *keys)
+
+
+@st.cache_data(ttl=3600, max_entries=64, show_spinner=False)
+def _facts(database: str, stamp: tuple[int, int], run_id: str) -> dict[str, Any]:
+    return asdict(runs.run_facts(Path(database), run_id))
+
+
+@st.cache_data(ttl=3600, max_entries=64, show_spinner=False)
+def _headline(database: str, stamp: tuple[int, int], run_id: str) -> dict[str, Any]:
+    return asdict(overview.headline(Path(database), run_id))
+
+
+@st.cache_data(ttl=3600, max_entries=64, show_spinner=False)
+def _warnings(database: str, stamp: tuple[int, int], run_id: str) -> list[str]:
+    return results.warnings(Path(database), run_id)

@@ -9,7 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from liob_core.config import SAMPLE_DATABASE, Settings
-from liob_core.ui import selection
+from liob_core.ui import reads, selection
 from liob_core.ui.text import literal
 
 OWN, SAMPLE = "own", "sample"
@@ -43,7 +43,7 @@ def choose(settings: Settings) -> Chosen | None:
     found = {
         name: runs
         for name, path in ((OWN, settings.database), (SAMPLE, SAMPLE_DATABASE))
-        if path.exists() and not (runs := reads.list_runs(path)).empty
+        if path.exists() and not (runs := reads.frame("runs", path)).empty
     }
     if not found:
         return None
@@ -93,9 +93,9 @@ def _run_name(run: dict[Hashable, Any]) -> str:
     return f"{run['title'] or run['run_id']}{day}"
 
 
-def show_origin(chosen: Chosen, machine: str | None) -> None:
+def show_origin(chosen: Chosen) -> None:
     """One quiet line that says when the results shown are not the user's."""
     if chosen.source.is_sample:
-        where = f" on {literal(machine)}" if machine else ""
-        title = literal(str(chosen.source.runs["title"].iloc[0]))
-        st.caption(f"Sample results: {title}{where}, made by LIOB.")
+        run = next(row for row in chosen.source.runs.to_dict("records") if row["run_id"] == chosen.run_id)
+        where = f" on {run['cpu_name']}" if run["cpu_name"] else ""
+        st.caption(literal(f"Sample results: {run['model_name'] or run['title']}{where}, made by LIOB."))

@@ -11,16 +11,16 @@ _CSS = """<style>
   font-variant-numeric: tabular-nums; }
 .liob-table caption { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
 .liob-table th { font-weight: 500; color: MUTED; white-space: nowrap; font-size: .84rem;
-  border-bottom: 1px solid LINE; padding: .35rem .7rem; vertical-align: bottom; }
+  border-bottom: 1px solid LINE; padding: .35rem .55rem; vertical-align: bottom; }
 .liob-table .help { border-bottom: 1px dotted MUTED; cursor: help; }
-.liob-table td { border-bottom: 1px solid LINE; padding: .5rem .7rem; vertical-align: top;
+.liob-table td { border-bottom: 1px solid LINE; padding: .5rem .55rem; vertical-align: top;
   white-space: nowrap; }
 .liob-table th:first-child, .liob-table td:first-child { position: sticky; left: 0; background: PAGE;
   padding-left: .1rem; font-weight: 600; }
 .liob-table td:first-child .note { font-weight: 400; }
 .liob-table .num { text-align: right; }
 .liob-table .txt { text-align: left; }
-.liob-table .note { color: MUTED; font-size: .82rem; }
+.liob-table .note { white-space: normal; max-width: 10.5rem; margin-left: auto; color: MUTED; font-size: .82rem; }
 .swatch { display: inline-block; width: .7rem; height: .7rem; border-radius: 50%; margin-right: .5rem; }
 .swatch.diamond { border-radius: 1px; transform: rotate(45deg) scale(.88); }
 .liob-better { color: BETTER; } .liob-worse { color: WORSE; } .liob-same, .liob-unknown { color: SAME; }
@@ -36,12 +36,21 @@ _CSS = """<style>
 .liob-text mark { background: MARK; color: inherit; border-radius: 2px; padding: 0 1px;
   border-bottom: 2px solid ACCENT; }
 .liob-writing { min-height: 6rem; max-height: 14rem; border-left: 3px solid FILL; padding-left: .8rem; }
-.liob-kicker { color: MUTED; font-size: .9rem; margin-bottom: -.4rem; }
+.liob-answer { border-top: 3px solid LINE; padding-top: .5rem; line-height: 1.4; font-size: .92rem; }
+.liob-answer .name { font-weight: 600; font-size: 1.02rem; }
+.liob-answer .name span { font-weight: 400; color: MUTED; font-size: .85rem; }
+.liob-answer .note { color: MUTED; font-size: .82rem; overflow-wrap: anywhere; }
+.liob-turn { border-left: 3px solid LINE; padding-left: .8rem; }
+.liob-turn span { color: MUTED; font-size: .82rem; }
+.rendered { white-space: normal; }
+.rendered pre { background: GRID; padding: .6rem; border-radius: 4px; font-size: .85rem; }
+.liob-kicker { color: MUTED; font-size: .9rem; margin-bottom: -1rem; }
+.stMainBlockContainer h1 { padding-top: 0; text-wrap: balance; line-height: 1.2; }
 .liob-step { display: flex; align-items: baseline; gap: .6rem; font-size: 1.15rem; font-weight: 600; }
 .liob-step b { color: PRIMARY; font-variant-numeric: tabular-nums; }
 .liob-step span { color: MUTED; font-weight: 400; font-size: .9rem; }
 @media (max-width: 640px) {
-  .stMainBlockContainer { padding-left: 1rem; padding-right: 1rem; }
+  .stMainBlockContainer { padding: 4.4rem 1rem 4rem; }
   h1 { font-size: 1.45rem !important; }
 }
 </style>"""

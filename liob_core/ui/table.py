@@ -11,16 +11,24 @@ from liob_core.ui.text import as_html
 _MARKS = {"better": "▲", "worse": "▼", "same": "○", "unknown": "—"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
-    """One cell: its text, what stands under it, what hovering tells, and its verdict's look."""
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A lighter line under a cell's text; a verdict (better, worse, same, unknown) has its own look."""
 
     text: str
-    note: str = ""
+    verdict: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """One cell: its text, what stands under it, and what hovering tells."""
+
+    text: str
+    notes: tuple[Note, ...] = ()
     hint: str = ""
-    verdict: str = ""  # better | worse | same | unknown
     swatch: str = ""  # a colour before the text
     diamond: bool = False  # the swatch of the reference
+    bar: tuple[float, float] | None = None  # shares of a bar: good, bad
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,18 +66,26 @@ def _cell(cell: Cell, column: Column) -> str:
     if cell.swatch:
         shape = "swatch diamond" if cell.diamond else "swatch"
         swatch = f'<i class="{shape}" style="background:{html.escape(cell.swatch)}"></i>'
-    note = f'<div class="note">{verdict_html(cell.verdict, cell.note)}</div>' if cell.note else ""
+    notes = "".join(f'<div class="note">{note_html(note)}</div>' for note in cell.notes)
+    bar = ""
+    if cell.bar:
+        good, bad = (round(100 * share, 1) for share in cell.bar)
+        bar = (
+            f'<div class="liob-bar"><i style="width:{good}%"></i>'
+            f'<i class="bad" style="width:{bad}%"></i></div>'
+        )
     return (
         f'<td class="{_align(column)}" title="{html.escape(cell.hint)}">'
-        f"<div>{swatch}{as_html(cell.text)}</div>{note}</td>"
+        f"<div>{swatch}{as_html(cell.text)}</div>{bar}{notes}</td>"
     )
 
 
-def verdict_html(verdict: str, words: str) -> str:
-    """`words` with the mark and the colour of `verdict`; without one, the words alone."""
-    if verdict not in _MARKS:
-        return as_html(words)
-    return f'<span class="liob-{verdict}"><b aria-hidden="true">{_MARKS[verdict]}</b> {as_html(words)}</span>'
+def note_html(note: Note) -> str:
+    """The note's words with the mark and the colour of its verdict; without one, the words alone."""
+    if note.verdict not in _MARKS:
+        return as_html(note.text)
+    mark = f'<b aria-hidden="true">{_MARKS[note.verdict]}</b>'
+    return f'<span class="liob-{note.verdict}">{mark} {as_html(note.text)}</span>'
 
 
 def as_markdown(columns: Sequence[Column], rows: Sequence[Sequence[Cell]]) -> str:
@@ -79,6 +95,6 @@ def as_markdown(columns: Sequence[Column], rows: Sequence[Sequence[Cell]]) -> st
         "|" + "|".join("---:" if column.is_number else "---" for column in columns) + "|",
     ]
     for row in rows:
-        texts = (f"{cell.text} ({cell.note})" if cell.note else cell.text for cell in row)
+        texts = (", ".join([cell.text, *(note.text for note in cell.notes)]) for cell in row)
         lines.append("| " + " | ".join(text.replace("|", "\\|") for text in texts) + " |")
     return "\n".join(lines)

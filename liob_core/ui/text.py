@@ -11,6 +11,7 @@ _MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable("table")
 _MARKDOWN.disable(["image", "link", "autolink", "reference", "html_inline", "html_block"])
 
 _LONGEST = 200_000
+_NAMES = {"\0": "NUL", "\a": "BEL", "\b": "BS", "\r": "CR", "\x1b": "ESC", "\x7f": "DEL"}
 
 
 def visible(text: str) -> str:
@@ -22,16 +23,11 @@ def visible(text: str) -> str:
 
 
 def _shown(character: str) -> str:
-    code = ord(character)
-    if code < 0x20:
-        return chr(0x2400 + code)  # the control pictures: ␀, ␛ ...
-    if code == 0x7F:
-        return "␡"
     category = unicodedata.category(character)
     if category == "Cs":
         return "\N{REPLACEMENT CHARACTER}"
     if category == "Cc" or (category == "Cf" and character not in "\u200c\u200d"):
-        return f"⟨U+{code:04X}⟩"
+        return f"‹{_NAMES.get(character) or f'U+{ord(character):04X}'}›"
     return character
 
 

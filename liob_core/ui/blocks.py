@@ -1,0 +1,41 @@
+"""Blocks that several pages show: empty states, headings, what is wrong with a run."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import streamlit as st
+
+from liob_core.ui.nav import button_to
+from liob_core.ui.text import as_html, literal
+
+OWN_BENCHMARK = "Benchmark your own model"
+
+
+def show_empty(what: str, next_step: str) -> None:
+    """What is missing here, and the button that does the next thing."""
+    with st.container(border=True):
+        st.subheader(what)
+        st.write(next_step)
+        button_to("new", OWN_BENCHMARK, icon=":material/add_circle:", primary=True)
+
+
+def show_heading(kicker: str, title: str) -> None:
+    """A page's heading with the quiet line above it."""
+    st.html(f'<div class="liob-kicker">{as_html(kicker)}</div>')
+    st.title(literal(title), anchor=False)
+
+
+def show_step(number: int, title: str, summary: str = "") -> None:
+    """The heading of one step of a form, with what is chosen in it so far."""
+    st.html(f'<div class="liob-step"><b>{number}</b> {as_html(title)} <span>{as_html(summary)}</span></div>')
+
+
+def show_warnings(sentences: Sequence[str]) -> None:
+    """What could make the numbers wrong, one line each; nothing where there is nothing."""
+    for sentence in sentences:
+        st.markdown(f":material/warning: {literal(sentence)}")
+
+
+def show_chart(chart: Any, *, alt_text: str) -> None:
+    """A chart in LIOB's own look, with words for people who cannot see it."""
+    st.altair_chart(chart.properties(description=alt_text), theme=None, width="stretch")

@@ -1,0 +1,1 @@
+"""The three steps of a new benchmark: what to compare, what to ask, how far to go."""

@@ -1,0 +1,74 @@
+"""Step 3: limits, and the settings that only some people change."""
+
+from dataclasses import dataclass
+
+import psutil
+import streamlit as st
+
+from liob_core.bench.spec import DEFAULT_CTX, DEFAULT_MAX_TOKENS, default_threads
+from liob_core.config import Settings
+from liob_core.types import LoadSettings
+from liob_core.ui.blocks import show_step
+
+_CTX, _THREADS, _KV, _MMAP = "liob_new_ctx", "liob_new_threads", "liob_new_kv", "liob_new_mmap"
+_KV_TYPES = ("f16", "q8_0", "q4_0")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunLimits:
+    """How long an answer may be, the sampler's seed, and whose chat template renders the prompts."""
+
+    max_tokens: int
+    seed: int
+    prompt_mode: str
+
+
+def load_settings_asked(settings: Settings) -> LoadSettings:
+    """The load settings as the fields of step 3 stand, which are drawn after step 1 needs them."""
+    state = st.session_state
+    kv_type = str(state.get(_KV, _KV_TYPES[0]))
+    return LoadSettings(
+        n_ctx=int(state.get(_CTX, DEFAULT_CTX)),
+        threads=int(state.get(_THREADS, settings.threads or default_threads())),
+        kv_type_k=kv_type,
+        kv_type_v=kv_type,
+        flash_attn="auto" if kv_type == "f16" else "on",
+        load_mode="mmap" if state.get(_MMAP, False) else "none",
+    )
+
+
+def pick_limits(settings: Settings) -> RunLimits:
+    """The limits chosen; the advanced ones are told in a line while folded."""
+    with st.container(border=True):
+        show_step(3, "How far to go", "limits of each request")
+        tokens, context, threads = st.columns(3)
+        max_tokens = tokens.number_input(
+            "Longest answer, tokens", 1, 1_000_000, DEFAULT_MAX_TOKENS, step=128, key="liob_new_max_tokens"
+        )
+        context.number_input("Context, tokens", 256, 10_000_000, DEFAULT_CTX, step=1024, key=_CTX)
+        cores = psutil.cpu_count() or 1
+        threads.number_input(
+            f"Threads (of {cores})", 1, 1024, settings.threads or default_threads(), key=_THREADS
+        )
+        seed, own = _pick_advanced()
+        return RunLimits(max_tokens=max_tokens, seed=seed, prompt_mode="own" if own else "reference")
+
+
+def _pick_advanced() -> tuple[int, bool]:
+    state = st.session_state
+    values = (
+        f"KV cache {state.get(_KV, 'f16')} · seed {state.get('liob_new_seed', 1)} · "
+        f"{'mapped file' if state.get(_MMAP) else 'weights read into memory'} · "
+        f"{'own templates' if state.get('liob_new_own') else 'one template for all'}"
+    )
+    with st.expander(f"Advanced: {values}", key="liob_new_advanced"):
+        left, right = st.columns(2)
+        left.selectbox("KV cache type", _KV_TYPES, key=_KV, help="A smaller type is another variant.")
+        seed = right.number_input("Seed", 0, 2**32 - 2, 1, key="liob_new_seed")
+        st.toggle("Map the file instead of reading it into memory", key=_MMAP)
+        own = st.toggle(
+            "Render prompts with each file's own template",
+            key="liob_new_own",
+            help="Off: the reference's template for all, so that every variant gets the same bytes.",
+        )
+    return seed, own

@@ -1,0 +1,136 @@
+"""What was chosen, how long it will take, what speaks against it, and the one button."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import streamlit as st
+
+from liob_core.bench import jobs
+from liob_core.bench.estimate import estimate, spell_duration
+from liob_core.bench.spec import Choices, make_spec
+from liob_core.config import Settings
+from liob_core.errors import LiobError, UsageError
+from liob_core.models.variant import make_variant
+from liob_core.monitor.machine import busy_neighbours, thread_warning
+from liob_core.types import RunSpec, Task
+from liob_core.ui.blocks import show_warnings
+from liob_core.ui.guard import show_error
+from liob_core.ui.nav import button_to, open_page
+from liob_core.ui.setup.limits_step import RunLimits
+from liob_core.ui.setup.variants_step import Choice
+from liob_core.ui.setup.work_step import Work
+from liob_core.ui.text import literal
+
+
+def show_summary(settings: Settings, choice: Choice, work: Work, limits: RunLimits) -> None:
+    """The estimate as the choices stand, warnings, and the button that starts the run."""
+    with st.container(border=True):
+        spec = _draft(settings, choice, work, limits)
+        if spec is None:
+            st.button("Start benchmark", type="primary", disabled=True, width="stretch", key="liob_start")
+            return
+        _show_estimate(spec, settings)
+        running = jobs.running(settings)
+        if running is not None:
+            st.info(
+                f"{literal(running.title)} is at work. Two runs at once would spoil both.",
+                icon=":material/hourglass_top:",
+            )
+            button_to("run", "Watch it", icon=":material/play_circle:", run=running.run_id)
+        start = st.button(
+            "Start benchmark",
+            type="primary",
+            icon=":material/play_arrow:",
+            width="stretch",
+            disabled=running is not None,
+            key="liob_start",
+        )
+        show_warnings(_warnings(spec))
+        if start:
+            _start(spec, settings)
+
+
+def _draft(settings: Settings, choice: Choice, work: Work, limits: RunLimits) -> RunSpec | None:
+    """The spec as the choices stand; None, with the next thing to do, where it cannot be run yet."""
+    try:
+        if choice.engine == "llama-server" and choice.url is None:
+            raise UsageError("Name the address of your llama-server.")
+        return make_spec(
+            Choices(
+                engine=choice.engine,
+                engine_url=choice.url,
+                variants=choice.variants,
+                tasks=work.tasks,
+                suite=work.suite,
+                reference=choice.reference,
+                n_blocks=work.n_blocks,
+                max_tokens=limits.max_tokens,
+                seed=limits.seed,
+                monitor_hz=settings.monitor_hz,
+                prompt_mode=limits.prompt_mode,
+            )
+        )
+    except LiobError as error:
+        st.caption("To do")
+        st.markdown(literal(str(error)))
+        return None
+
+
+def _show_estimate(spec: RunSpec, settings: Settings) -> None:
+    found = estimate(spec, settings.database)
+    st.caption("It will take")
+    st.subheader(f"About {spell_duration(found.seconds)}", anchor=False)
+    st.caption(
+        "From earlier runs here." if found.is_measured else "A rough guess: not all variants ran here."
+    )
+    st.markdown(literal(_in_words(spec)))
+
+
+def _in_words(spec: RunSpec) -> str:
+    parts = [f"{len(spec.variants)} variants" if len(spec.variants) > 1 else "1 variant"]
+    if Task.SPEED in spec.tasks:
+        parts.append(f"speed in {spec.n_blocks} blocks")
+    if spec.suite is not None:
+        parts.append(f"{len(spec.suite.prompts)} prompts of {spec.suite.name}")
+    threads = spec.variants[0].load_settings.threads
+    parts.append(f"{threads} threads" if threads > 1 else "1 thread")
+    return " · ".join(parts)
+
+
+def _warnings(spec: RunSpec) -> list[str]:
+    found = [thread_warning(spec.variants[0].load_settings.threads), _neighbour_warning()]
+    if len(spec.variants) == 1:
+        found.append("One variant alone: there is nothing to compare it with.")
+    return [warning for warning in found if warning]
+
+
+@st.cache_data(ttl=20, max_entries=1, show_spinner=False)
+def _neighbour_warning() -> str | None:
+    """Who else keeps the machine busy; looking takes a moment, so it is kept a few seconds."""
+    busy = busy_neighbours()
+    if not busy:
+        return None
+    names = ", ".join(f"{neighbour.name} ({neighbour.cpu_share:.0%} of a core)" for neighbour in busy)
+    return f"Other programs are busy: {names}. Samples measured beside them are kept out of verdicts."
+
+
+def _start(draft: RunSpec, settings: Settings) -> None:
+    """Read the files whole for their digests, start the worker, and leave for its page."""
+    with st.spinner("Reading the files for their digests; large ones take a minute"):
+        variants = tuple(
+            variant
+            if variant.weights_sha256 is not None
+            else replace(
+                make_variant(
+                    Path(variant.engine_model), variant.engine, variant.load_settings, settings.cache_dir
+                ),
+                label=variant.label,
+            )
+            for variant in draft.variants
+        )
+    try:
+        run_id = jobs.start(replace(draft, variants=variants), settings)
+    except LiobError as error:
+        show_error(error)
+        return
+    open_page("run", run=run_id)
