@@ -32,7 +32,7 @@ _NUMBER = re.compile(
     (?P<sign>[-+])?
     (?: (?P<whole>\d{1,9})\ +(?P<part>\d{1,9})/(?P<parts>\d{1,9})(?!\d)
       | (?P<top>\d{1,15})\ ?/\ ?(?P<bottom>\d{1,15})(?![\d/]|\.\d)
-      | (?P<dotted>\d{1,3}(?:\.\d{3})+,\d+)(?!\d)
+      | (?P<dotted>\d{1,3}(?P<dot>[.\ '])\d{3}(?:(?P=dot)\d{3})*,\d+)(?!\d)
       | (?P<grouped>\d{1,3}(?P<separator>[,\ '])\d{3}(?:(?P=separator)\d{3})*(?:\.\d+)?)(?!\d)
       | (?<!\d,)(?P<comma>\d+,\d+)(?![,\d])
       | (?P<plain>\d+(?:\.\d+)?|\.\d+)
@@ -145,7 +145,7 @@ def _value(match: re.Match[str]) -> Fraction | None:
 
 def _digits(match: re.Match[str]) -> str:
     if match["dotted"] is not None:
-        return match["dotted"].replace(".", "").replace(",", ".")
+        return match["dotted"].replace(match["dot"], "").replace(",", ".")
     if match["grouped"] is not None:
         return match["grouped"].replace(match["separator"], "")
     if match["comma"] is not None:

@@ -46,6 +46,7 @@ def _grade(kind: str, answer: str, **params: Any) -> CheckResult:
         ("Answer: 12\u202f345", 12345),
         ("Answer: 12'345", 12345),
         ("Answer: 1.234,5", 1234.5),
+        ("Answer: 1 234 567,5", 1234567.5),
         ("Answer: 2,80 €", 2.8),
         ("Answer: -$1,000.50", -1000.5),
         ("Answer: −7", -7),
