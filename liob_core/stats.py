@@ -138,8 +138,10 @@ def bootstrap_mean(values: Sequence[float], *, seed: int, level: float = 0.95) -
     """The percentile-bootstrap interval of a mean, 10,000 resamples. Source: Efron (1979)."""
     data = np.asarray(values, dtype=float)
     rng = np.random.default_rng(seed)
-    # One resample at a time keeps memory at the size of the data, however many prompts there are.
-    means = [rng.choice(data, size=data.size).mean() for _ in range(N_RESAMPLES)]
+    # A million draws at a time: fast, and memory does not grow with the number of prompts.
+    n_rows = max(1, 1_000_000 // data.size)
+    sizes = [min(n_rows, N_RESAMPLES - start) for start in range(0, N_RESAMPLES, n_rows)]
+    means = np.concatenate([rng.choice(data, size=(size, data.size)).mean(axis=1) for size in sizes])
     low, high = np.quantile(means, [0.5 - level / 2, 0.5 + level / 2])
     return Interval(float(low), float(high))
 

@@ -1,6 +1,7 @@
 """Small runs written straight into the raw tables, so that every expected figure is computed by hand."""
 
 import json
+import shutil
 from datetime import UTC, datetime, timedelta
 
 import duckdb
@@ -21,8 +22,6 @@ class RunWriter:
 
     def __init__(self, path):
         self.path = path
-        with database.write(path):
-            pass
         self.con = duckdb.connect(str(path))
         self.n_samples = 0
         self.rows = {}
@@ -232,8 +231,15 @@ class RunWriter:
         return self.path
 
 
+@pytest.fixture(scope="session")
+def empty_database(tmp_path_factory):
+    path = tmp_path_factory.mktemp("analysis") / "empty.duckdb"
+    with database.write(path):
+        return path
+
+
 @pytest.fixture
-def writer(tmp_path):
-    made = RunWriter(tmp_path / "liob.duckdb")
+def writer(tmp_path, empty_database):
+    made = RunWriter(shutil.copy(empty_database, tmp_path / "liob.duckdb"))
     yield made
     made.con.close()
