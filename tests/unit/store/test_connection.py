@@ -8,43 +8,35 @@ from liob_core.errors import BusyError, FileError, MissingError
 from liob_core.store import connection
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    database = tmp_path / "data" / "liob.duckdb"
-    with connection.write(database):
-        pass
-    return database
-
-
 def test_read_without_a_file_says_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(MissingError, match="Run a benchmark first"), connection.read(tmp_path / "no.duckdb"):
         pass
 
 
-def test_read_cannot_write_nor_reach_other_files(path: Path, tmp_path: Path) -> None:
+def test_read_cannot_write_nor_reach_other_files(db: Path, tmp_path: Path) -> None:
     (tmp_path / "secret.csv").write_text("a\n1\n")
-    with connection.read(path) as con:
+    with connection.read(db) as con:
         with pytest.raises(duckdb.Error, match="read-only"):
             con.execute("DELETE FROM raw.runs")
         with pytest.raises(duckdb.Error):
             con.execute(f"SELECT * FROM read_csv('{tmp_path / 'secret.csv'}')")
 
 
-def test_query_returns_a_frame(path: Path) -> None:
-    frame = connection.query(path, "SELECT ? AS answer", [42])
+def test_query_returns_a_frame(db: Path) -> None:
+    frame = connection.query(db, "SELECT ? AS answer", [42])
     assert frame["answer"].tolist() == [42]
 
 
-def test_two_readers_at_once(path: Path) -> None:
-    with connection.read(path) as first, connection.read(path) as second:
+def test_two_readers_at_once(db: Path) -> None:
+    with connection.read(db) as first, connection.read(db) as second:
         assert first.execute("SELECT 1").fetchone() == second.execute("SELECT 1").fetchone()
 
 
-def test_writing_while_this_process_reads_is_busy(path: Path) -> None:
+def test_writing_while_this_process_reads_is_busy(db: Path) -> None:
     with (
-        connection.read(path),
+        connection.read(db),
         pytest.raises(BusyError, match="in use by another part"),
-        connection.write(path, wait_s=0),
+        connection.write(db, wait_s=0),
     ):
         pass
 
@@ -65,19 +57,19 @@ def test_a_folder_is_one_sentence(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("keep", [0.1, 0.5])
-def test_a_truncated_database_is_one_sentence(path: Path, keep: float) -> None:
-    with connection.write(path) as con:
+def test_a_truncated_database_is_one_sentence(db: Path, keep: float) -> None:
+    with connection.write(db) as con:
         con.execute("CREATE TABLE raw.filler AS SELECT random() AS a FROM range(200_000)")
-    os.truncate(path, int(path.stat().st_size * keep))
-    with pytest.raises(FileError), connection.read(path) as con:
+    os.truncate(db, int(db.stat().st_size * keep))
+    with pytest.raises(FileError), connection.read(db) as con:
         con.execute("SELECT sum(a) FROM raw.filler")
 
 
-def test_a_damaged_block_is_one_sentence(path: Path) -> None:
-    content = bytearray(path.read_bytes())
+def test_a_damaged_block_is_one_sentence(db: Path) -> None:
+    content = bytearray(db.read_bytes())
     content[3 * 4096 + 50 :] = bytes(len(content) - 3 * 4096 - 50)
-    path.write_bytes(content)
-    with pytest.raises(FileError, match="damaged"), connection.read(path) as con:
+    db.write_bytes(content)
+    with pytest.raises(FileError, match="damaged"), connection.read(db) as con:
         con.execute("SELECT * FROM results")
 
 
@@ -92,13 +84,13 @@ def test_somebody_elses_database_is_left_alone(tmp_path: Path) -> None:
         assert con.execute("SELECT table_name FROM duckdb_tables()").fetchall() == [("theirs",)]
 
 
-def test_a_wrong_statement_stays_a_bug(path: Path) -> None:
-    with pytest.raises(duckdb.CatalogException), connection.read(path) as con:
+def test_a_wrong_statement_stays_a_bug(db: Path) -> None:
+    with pytest.raises(duckdb.CatalogException), connection.read(db) as con:
         con.execute("SELECT * FROM nowhere")
 
 
-def test_transaction_stores_all_or_nothing_and_joins_an_outer_one(path: Path) -> None:
-    with connection.write(path) as con:
+def test_transaction_stores_all_or_nothing_and_joins_an_outer_one(db: Path) -> None:
+    with connection.write(db) as con:
         con.execute("CREATE TABLE main.t (a INTEGER)")
         with pytest.raises(ZeroDivisionError):  # noqa: PT012, SIM117 - the error comes after the inner one
             with connection.transaction(con):

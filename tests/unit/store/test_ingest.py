@@ -19,11 +19,6 @@ from tests.unit.store.builders import (
 TABLES = ("runs", "variants", "prompts", "loads", "samples", "readings", "gpu_readings", "events", "machines")
 
 
-@pytest.fixture
-def db(tmp_path: Path) -> Path:
-    return tmp_path / "liob.duckdb"
-
-
 def ingest(db: Path, run_dir: Path) -> database.IngestReport:
     with database.write(db) as con:
         return database.ingest(con, run_dir)

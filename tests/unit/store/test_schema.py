@@ -21,8 +21,8 @@ compute_bytes, output_bytes, load_ms, host_rss_bytes"""
 
 
 @pytest.fixture
-def con(tmp_path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
-    with connection.write(tmp_path / "liob.duckdb") as open_con:
+def con(db: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    with connection.read(db) as open_con:
         yield open_con
 
 
@@ -73,28 +73,22 @@ def test_migrations_are_applied_once_and_recorded(tmp_path: Path) -> None:
             assert con.execute("SELECT number, name FROM raw.migrations").fetchall() == [(1, "initial")]
 
 
-def test_a_database_of_a_newer_liob_is_refused_to_readers_and_writers(tmp_path: Path) -> None:
-    path = tmp_path / "liob.duckdb"
-    with connection.write(path) as con:
+def test_a_database_of_a_newer_liob_is_refused_to_readers_and_writers(db: Path) -> None:
+    with connection.write(db) as con:
         con.execute("INSERT INTO raw.migrations VALUES (999, 'future', now()::TIMESTAMP)")
     for opening in (connection.read, connection.write):
-        with pytest.raises(FileError, match="newer LIOB"), opening(path):
+        with pytest.raises(FileError, match="newer LIOB"), opening(db):
             pass
 
 
-def test_the_file_can_be_read_by_duckdb_1_4(tmp_path: Path) -> None:
-    path = tmp_path / "liob.duckdb"
-    with connection.write(path):
-        pass
-    with duckdb.connect(str(path), read_only=True) as con:
+def test_the_file_can_be_read_by_duckdb_1_4(db: Path) -> None:
+    with duckdb.connect(str(db), read_only=True) as con:
         tags = con.execute("SELECT tags FROM duckdb_databases() WHERE database_name = 'liob'").fetchone()
     assert tags == ({"storage_version": "v1.2.0+"},)
 
 
-def test_views_work_when_the_file_is_renamed_and_attached(tmp_path: Path) -> None:
-    with connection.write(tmp_path / "liob.duckdb"):
-        pass
-    (tmp_path / "liob.duckdb").rename(tmp_path / "sample.duckdb")
+def test_views_work_when_the_file_is_renamed_and_attached(db: Path, tmp_path: Path) -> None:
+    db.rename(tmp_path / "sample.duckdb")
     with duckdb.connect(str(tmp_path / "sample.duckdb"), read_only=True) as con:
         for view in schema.describe_views(con):
             assert con.execute(f"SELECT count(*) FROM {view}").fetchone() == (0,)

@@ -23,9 +23,8 @@ OTHER_RUN = "20261130-130000-ffff"
 
 
 @pytest.fixture
-def db(tmp_path: Path) -> Path:
+def shared_db(tmp_path: Path, db: Path) -> Path:
     """Two runs; the exported one tells of paths wherever text comes from engines."""
-    path = tmp_path / "liob.duckdb"
     run_dir = make_run_folder(
         tmp_path,
         engine_url="http://jane-box.lan:8080",
@@ -38,18 +37,18 @@ def db(tmp_path: Path) -> Path:
         journal.append(make_sample(6, response='see /home/jane/x, nul \x00, =1+1, "quoted"\nnew line'))
         journal.append_event("failed", failed)
     other = make_run_folder(tmp_path, run_id=OTHER_RUN)
-    with database.write(path) as con:
+    with database.write(db) as con:
         database.ingest(con, run_dir)
         database.ingest(con, other)
         con.execute(
             f"INSERT INTO raw.summary (run_id, variant, decode_tps) VALUES ('{RUN_ID}', 'Q4_0', 12.5)"
         )
-    return path
+    return db
 
 
 @pytest.mark.parametrize("format_", ["json", "csv", "parquet", "duckdb"])
-def test_nothing_that_tells_of_the_user_leaves(db: Path, tmp_path: Path, format_: str) -> None:
-    out = export_run(db, RUN_ID, format_, tmp_path / "out")
+def test_nothing_that_tells_of_the_user_leaves(shared_db: Path, tmp_path: Path, format_: str) -> None:
+    out = export_run(shared_db, RUN_ID, format_, tmp_path / "out")
     for view, rows in _read(out, format_).items():
         kept = [
             {name: value for name, value in row.items() if name not in {"prompt", "response", "messages"}}
@@ -60,8 +59,8 @@ def test_nothing_that_tells_of_the_user_leaves(db: Path, tmp_path: Path, format_
 
 
 @pytest.mark.parametrize("format_", ["json", "csv", "parquet", "duckdb"])
-def test_one_run_arrives_whole(db: Path, tmp_path: Path, format_: str) -> None:
-    views = _read(export_run(db, RUN_ID, format_, tmp_path / "out"), format_)
+def test_one_run_arrives_whole(shared_db: Path, tmp_path: Path, format_: str) -> None:
+    views = _read(export_run(shared_db, RUN_ID, format_, tmp_path / "out"), format_)
     assert set(views) == set(VIEWS)
     counts = {view: len(rows) for view, rows in views.items()}
     assert counts == {
@@ -85,9 +84,9 @@ def test_one_run_arrives_whole(db: Path, tmp_path: Path, format_: str) -> None:
     assert failed["reason"] == "error loading model: Q4_0.gguf: bad magic"
 
 
-def test_an_exported_database_is_one_that_liob_opens(db: Path, tmp_path: Path) -> None:
-    out = export_run(db, RUN_ID, "duckdb", tmp_path / "share" / "sample.duckdb")
-    with database.read(out) as con, database.read(db) as source:
+def test_an_exported_database_is_one_that_liob_opens(shared_db: Path, tmp_path: Path) -> None:
+    out = export_run(shared_db, RUN_ID, "duckdb", tmp_path / "share" / "sample.duckdb")
+    with database.read(out) as con, database.read(shared_db) as source:
         assert schema.describe(con) == schema.describe(source)
         assert con.execute("SELECT run_id, variant FROM results ORDER BY position").fetchall() == [
             (RUN_ID, "F16"),
@@ -104,8 +103,8 @@ def test_an_exported_database_is_one_that_liob_opens(db: Path, tmp_path: Path) -
     assert list(out.parent.iterdir()) == [out]
 
 
-def test_the_manifest_of_a_folder_has_every_file_s_digest(db: Path, tmp_path: Path) -> None:
-    out = export_run(db, RUN_ID, "csv", tmp_path / "out")
+def test_the_manifest_of_a_folder_has_every_file_s_digest(shared_db: Path, tmp_path: Path) -> None:
+    out = export_run(shared_db, RUN_ID, "csv", tmp_path / "out")
     manifest = json.loads((out / "manifest.json").read_text())
     files = {path.name for path in out.iterdir()} - {"manifest.json"}
     assert set(manifest["files"]) == files
@@ -113,10 +112,10 @@ def test_the_manifest_of_a_folder_has_every_file_s_digest(db: Path, tmp_path: Pa
         assert hashlib.sha256((out / name).read_bytes()).hexdigest() == digest
 
 
-def test_an_earlier_export_is_replaced_and_another_folder_is_not(db: Path, tmp_path: Path) -> None:
-    out = export_run(db, RUN_ID, "csv", tmp_path / "out")
+def test_an_earlier_export_is_replaced_and_another_folder_is_not(shared_db: Path, tmp_path: Path) -> None:
+    out = export_run(shared_db, RUN_ID, "csv", tmp_path / "out")
     (out / "stale.csv").touch()
-    export_run(db, OTHER_RUN, "csv", out)
+    export_run(shared_db, OTHER_RUN, "csv", out)
     assert json.loads((out / "manifest.json").read_text())["run_ids"] == [OTHER_RUN]
     assert not (out / "stale.csv").exists()
     mine = tmp_path / "mine"
@@ -124,15 +123,15 @@ def test_an_earlier_export_is_replaced_and_another_folder_is_not(db: Path, tmp_p
     (mine / "thesis.txt").touch()
     for format_ in ("csv", "json", "duckdb"):
         with pytest.raises(UsageError, match="mine"):
-            export_run(db, RUN_ID, format_, mine)
+            export_run(shared_db, RUN_ID, format_, mine)
     assert [path.name for path in mine.iterdir()] == ["thesis.txt"]
 
 
-def test_what_does_not_exist_is_told(db: Path, tmp_path: Path) -> None:
+def test_what_does_not_exist_is_told(shared_db: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="json, csv, parquet, duckdb"):
-        export_run(db, RUN_ID, "xlsx", tmp_path / "out")
+        export_run(shared_db, RUN_ID, "xlsx", tmp_path / "out")
     with pytest.raises(MissingError, match="no run nope"):
-        export_run(db, "nope", "json", tmp_path / "out")
+        export_run(shared_db, "nope", "json", tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
