@@ -215,14 +215,7 @@ def _nothing_to_compare(variants: list[Row], reference: Row) -> Headline:
 def _cost(row: Row, reference: Row, deltas: dict[tuple[str, str], Row]) -> str:
     """Speed and memory against the reference in words: "2.1 times as fast as F16 in 39 % of its memory"."""
     delta, label = deltas.get((row["variant"], "decode_tps"), {}), reference["variant"]
-    size = next(
-        (
-            f"{words.percent(row[name] / reference[name])} of its {what}"
-            for name, what in (("peak_memory_bytes", "memory"), ("file_bytes", "file size"))
-            if row[name] and reference[name]
-        ),
-        None,
-    )
+    share, what = _size(row, reference)
     estimate, verdict = delta.get("estimate"), delta.get("verdict")
     if verdict == SAME:
         speed = f"no difference in speed from {label} was found"
@@ -233,8 +226,16 @@ def _cost(row: Row, reference: Row, deltas: dict[tuple[str, str], Row]) -> str:
         speed = f"{shown} {'as' if ' times as ' in shown else 'than'} {label}"
         if verdict is None:
             speed += f" (n = {delta['n']}, no verdict)"
-        return f"{speed} in {size}" if size else speed
-    return f"{speed}; it takes {size}" if size else speed
+        return f"{speed} in {share} of its {what}" if share else speed
+    return f"{speed}; it takes {share} of {label}'s {what}" if share else speed
+
+
+def _size(row: Row, reference: Row) -> tuple[str | None, str]:
+    """The share of the reference's memory, or of its file where memory was not measured, in words."""
+    for name, what in (("peak_memory_bytes", "memory"), ("file_bytes", "file size")):
+        if row[name] and reference[name]:
+            return words.percent(row[name] / reference[name]), what
+    return None, ""
 
 
 def _fastest(ladder: list[Row], reference: Row, deltas: dict[tuple[str, str], Row]) -> str:
