@@ -12,6 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from liob_core.engines.children import is_alive
 from liob_core.engines.embedded import EmbeddedEngine
 from liob_core.errors import EngineFailure, MissingError
 from liob_core.types import LoadSettings, Outcome
@@ -159,6 +160,13 @@ else:
 """
 
 
+def is_gone(pid: int, created: float) -> bool:
+    until = time.monotonic() + 10
+    while is_alive(pid, created) and time.monotonic() < until:
+        time.sleep(0.02)
+    return not is_alive(pid, created)
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the child only notices once it has loaded")
 @pytest.mark.parametrize("place", ["main", "thread"])
 def test_worker_killed_while_loading_takes_its_child_along(variant, tmp_path, library, place):
@@ -173,6 +181,7 @@ def test_worker_killed_while_loading_takes_its_child_along(variant, tmp_path, li
     while "loading" not in (log.read_text() if log.exists() else "") and time.monotonic() < until:
         time.sleep(0.02)
     (child,) = psutil.Process(worker.pid).children()
+    created = child.create_time()
     os.kill(worker.pid, signal.SIGKILL)
     worker.wait()
-    assert psutil.wait_procs([child], timeout=10)[1] == []
+    assert is_gone(child.pid, created)
