@@ -31,6 +31,7 @@ _HELD = re.compile(
     r"could not set lock|used by another process|already open|already attached|different configuration", re.I
 )
 _HOLDER = re.compile(r"\(PID (\d+)\)")
+_DISK = re.compile(r"could not (?:write|sync|truncate|open)|no space left", re.I)
 _DAMAGED = re.compile(
     r"not a valid duckdb|corrupt|checksum|could not read enough|deserializ|serialization|invalid unicode",
     re.I,
@@ -129,8 +130,12 @@ def _problem(path: Path, error: duckdb.Error) -> LiobError | None:
             f"{path} is not a DuckDB database or is damaged. Move it away: runs whose folders are kept "
             "are read in again."
         )
-    if isinstance(error, duckdb.IOException | duckdb.OutOfMemoryException):
-        return FileError(f"The database {path} could not be used: {_first_line(error)}")
+    # A commit that meets a full disk is a TransactionException, so the class alone does not tell.
+    if isinstance(error, duckdb.IOException | duckdb.OutOfMemoryException) or _DISK.search(text):
+        return FileError(
+            f"The database {path} could not be used; what was stored before is kept. Check the disk's free "
+            f"space and permissions. DuckDB says: {_first_line(error)}"
+        )
     return None
 
 
