@@ -30,8 +30,10 @@ def default_tensors() -> dict[str, tuple[tuple[int, ...], T]]:
     return tensors
 
 
-def tensor_data(name: str, shape: tuple[int, ...], tensor_type: T) -> np.ndarray:
+def tensor_data(name: str, shape: tuple[int, ...], tensor_type: T, zeros: bool) -> np.ndarray:
     """The same bytes for the same tensor, whatever file it is in."""
+    if zeros:
+        return quants.quantize(np.zeros(shape, dtype=np.float32), tensor_type)
     seed = sum(name.encode()) + len(name)
     values = np.random.default_rng(seed).normal(size=shape).astype(np.float32)
     return quants.quantize(values, tensor_type)
@@ -65,8 +67,7 @@ def write_gguf(
     chosen = default_tensors() if tensors is None else tensors
     for name in chosen if names is None else names:
         shape, tensor_type = chosen[name]
-        data = tensor_data(name, shape, tensor_type)
-        writer.add_tensor(name, np.zeros_like(data) if zeros else data, raw_dtype=tensor_type)
+        writer.add_tensor(name, tensor_data(name, shape, tensor_type, zeros), raw_dtype=tensor_type)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
