@@ -77,6 +77,7 @@ class Loader:
                 peak_rss_run_bytes=peaks.peak_rss_run_bytes,
                 peak_anon_bytes=peaks.peak_anon_bytes,
                 peak_memory_bytes=peaks.peak_memory_bytes,
+                peak_memory_reason=peaks.peak_memory_reason,
                 peak_vram_bytes=peaks.peak_vram_bytes,
                 peak_vram_reason=peaks.peak_vram_reason,
                 sampler_cpu_share=cost,

@@ -89,6 +89,10 @@ def _measure(spec: RunSpec, run_dir: Path, settings: Settings) -> int:
         )
         journal.append_event("resumed" if status.n_done else "started", f"{len(cells)} cells to do")
         state, reason = _run(runner, cells, settings, run_dir, supervisor)
+        for source, why in sampler.missing.items():
+            journal.append_event("sensor missing", f"{source}: {why}")
+        if sampler.lost_readings:
+            journal.append_event("readings lost", f"{sampler.lost_readings} could not be written")
         journal.append_event(state, reason or "")
     _ingest(settings, run_dir, wait_s=LAST_INGEST_WAIT_S)
     supervisor.stop(state, reason)

@@ -196,18 +196,8 @@ def _show(run_id: str, settings: Settings, *, as_json: bool) -> None:
         print_json({"run_id": run_id, "status": status, "results": results})
         return
     table = results_table(settings.database, run_id)
-    columns = [
-        ("variant", "left"),
-        ("bits", "right"),
-        ("size", "right"),
-        ("decode tok/s (95 %)", "right"),
-        ("against reference", "left"),
-        ("prefill tok/s", "right"),
-        ("TTFT", "right"),
-        ("peak memory", "right"),
-        ("checks passed", "right"),
-        ("failed", "right"),
-    ]
+    columns = [("variant", "left")]
+    columns += [(name, "right") for name in ("tok/s", "prefill", "TTFT", "memory", "checks", "failed")]
     rows = [_result_row(row) for row in table.to_dict("records")]
     print_table(f"Run {run_id}", columns, rows)
     for warning in warnings(settings.database, run_id):
@@ -215,17 +205,16 @@ def _show(run_id: str, settings: Settings, *, as_json: bool) -> None:
 
 
 def _result_row(row: Mapping[Hashable, Any]) -> tuple[str, ...]:
+    """One variant in two or three short lines, so that the table fits a narrow terminal."""
     interval = words.interval("decode_tps", row["decode_tps_ci_low"], row["decode_tps_ci_high"])
-    rate = words.three_digits(row["decode_tps"])
+    against = "reference" if row["is_reference"] else row.get("decode_tps_words")
+    rate = (words.three_digits(row["decode_tps"]), (interval or "").removesuffix(" tok/s"), against)
     return (
-        escape(row["variant"]),
-        words.three_digits(row["bpw"]),
-        words.memory(row["file_bytes"]),
-        f"{rate} ({interval.removesuffix(' tok/s')})" if interval else rate,
-        "reference" if row["is_reference"] else str(row.get("decode_tps_words") or words.UNKNOWN),
+        f"{escape(row['variant'])}\n{words.three_digits(row['bpw'])} bits, {words.memory(row['file_bytes'])}",
+        "\n".join(part for part in rate if isinstance(part, str) and part),
         words.three_digits(row["prefill_tps"]),
         words.value("ttft_ms_p50", row["ttft_ms_p50"]),
         words.memory(row["peak_memory_bytes"]),
-        f"{words.percent(row['pass_rate'])} of {row['n_checked']}" if row["n_checked"] else words.UNKNOWN,
+        f"{words.percent(row['pass_rate'])}\nof {row['n_checked']}" if row["n_checked"] else words.UNKNOWN,
         str(row["n_samples"] - row["n_ok"]),
     )
