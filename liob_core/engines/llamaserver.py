@@ -1,18 +1,18 @@
 """The client of llama.cpp's own server, embedded or the user's."""
 
-import json
 import socket
+import ssl
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
 import httpx
-from pydantic import BaseModel, ValidationError
 
 from liob_core.engines.options import request_body, sampling_problem, schema_problem, unaccepted_option
 from liob_core.engines.protocol import Chunk, Request
 from liob_core.engines.sse import EventReader
+from liob_core.engines.stream import StreamEvent, read_event, told_failure, whole_events
 from liob_core.engines.thinking import Splitter
 from liob_core.errors import EngineFailure
 from liob_core.types import Counters, JsonValue, Message, Outcome
@@ -23,25 +23,6 @@ CONNECT_TIMEOUT_S = 5.0
 READ_SLACK_S = 60.0  # the runner's deadlines come first; this only ends what nobody watches
 
 
-class _Timings(BaseModel):
-    cache_n: int
-    prompt_n: int
-    prompt_ms: float
-    predicted_n: int
-    predicted_ms: float
-
-
-class _Event(BaseModel):
-    content: str = ""
-    stop: bool = False
-    tokens_predicted: int | None = None
-    stop_type: str | None = None
-    truncated: bool = False
-    timings: _Timings | None = None
-    generation_settings: dict[str, Any] | None = None
-    error: Any = None
-
-
 class LlamaServerClient:
     """llama-server's native HTTP interface; every failure is an `EngineFailure`."""
 
@@ -49,14 +30,15 @@ class LlamaServerClient:
         self.url = url.rstrip("/")
         self._aborted = threading.Event()
         self._socket: socket.socket | None = None
-        # A kept connection breaks after a stream, so each request gets its own; the client itself is
-        # kept, because making one costs 30 ms of TLS set-up.
+        # A kept connection breaks after a stream, so each request gets its own.
         self._http = httpx.Client(
             base_url=self.url,
             headers={"Authorization": f"Bearer {api_key}"} if api_key else {},
             limits=httpx.Limits(max_keepalive_connections=0),
             timeout=httpx.Timeout(CALL_TIMEOUT_S, connect=CONNECT_TIMEOUT_S),
             trust_env=False,
+            # Reading the certificate store would cost a load 30 ms, and plain HTTP needs none.
+            verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if self.url.startswith("http://") else True,
         )
 
     def is_healthy(self) -> bool:
@@ -131,7 +113,7 @@ class LlamaServerClient:
             Outcome.INCOMPLETE, "the engine's answer ended without its end mark", needs_reload=True
         )
 
-    def _stream(self, request: Request) -> Iterator[_Event]:
+    def _stream(self, request: Request) -> Iterator[StreamEvent]:
         limits = request.limits
         patience_s = max(limits.first_token_s, limits.between_tokens_s) + READ_SLACK_S
         outgoing = self._http.build_request(
@@ -149,8 +131,8 @@ class LlamaServerClient:
                 self._checked(response)
                 reader = EventReader()
                 for piece in response.iter_raw():
-                    for data in _events(reader, piece):
-                        yield _read_event(data)
+                    for data in whole_events(reader, piece):
+                        yield read_event(data)
             finally:
                 self._socket = None
                 response.close()
@@ -202,7 +184,7 @@ class LlamaServerClient:
             error = response.json()["error"]
         except (ValueError, KeyError, TypeError):
             error = f"HTTP status {response.status_code}"
-        raise _told_failure(error)
+        raise told_failure(error)
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
@@ -222,48 +204,7 @@ class LlamaServerClient:
             raise EngineFailure(outcome, reason, needs_reload=True) from error
 
 
-def _events(reader: EventReader, piece: bytes) -> list[bytes]:
-    try:
-        return reader.feed(piece)
-    except ValueError as error:
-        raise EngineFailure(
-            Outcome.BAD_REPLY, f"the engine sent no stream of events: {error}", needs_reload=True
-        ) from error
-
-
-def _read_event(data: bytes) -> _Event:
-    try:
-        # Broken UTF-8 becomes replacement characters: it is the model's text and shown as such.
-        event = _Event.model_validate_json(data.decode("utf-8", errors="replace"))
-    except ValidationError as error:
-        place = ".".join(str(part) for part in error.errors()[0]["loc"])
-        reason = f"the engine sent an event that cannot be read ({place or 'not JSON'}): {data[:80]!r}"
-        raise EngineFailure(Outcome.BAD_REPLY, reason, needs_reload=True) from error
-    if event.error is not None:
-        raise _told_failure(event.error)
-    return event
-
-
-def _told_failure(error: JsonValue) -> EngineFailure:
-    """The failure that the server's error tells; proxies wrap one in another, also as JSON in a string."""
-    kind = None
-    for _ in range(4):
-        if isinstance(error, str) and error.lstrip().startswith("{"):
-            with suppress(ValueError):
-                error = json.loads(error)
-        if not isinstance(error, Mapping):
-            break
-        kind = error.get("type", kind)
-        inner = error.get("error", error.get("message"))
-        if inner is None:
-            break
-        error = inner
-    if kind == "exceed_context_size_error":
-        return EngineFailure(Outcome.CONTEXT_EXCEEDED, f"the prompt does not fit: {error}")
-    return EngineFailure(Outcome.ENGINE_ERROR, f"the engine says: {error}")
-
-
-def _final_counters(request: Request, event: _Event, answer: str) -> Counters:
+def _final_counters(request: Request, event: StreamEvent, answer: str) -> Counters:
     """The counters of the last event, once everything it says has been checked against what was asked."""
     sampling, timings = request.sampling, event.timings
     if timings is None or event.generation_settings is None:
