@@ -1,6 +1,6 @@
 """The answers to one prompt side by side, the reference first."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
@@ -11,7 +11,7 @@ from liob_core.charts.theme import Look, variant_colours
 from liob_core.ui.difference import marked_html
 from liob_core.ui.text import as_html, markdown_html
 
-Row = Mapping[Any, Any]
+Row = dict[Any, Any]
 _MOST_COLUMNS = 4
 _CHECKS = {
     "pass": ("better", "✓ passed"),
@@ -38,7 +38,7 @@ def show_answers(answers: pd.DataFrame, look: Look, *, is_rendered: bool) -> Non
 
 def _show_answer(row: Row, colour: str, reference: str, *, is_rendered: bool) -> None:
     shape = "swatch diamond" if row["is_reference"] else "swatch"
-    bits = f"{row['bpw']:.2f} bits" if pd.notna(row["bpw"]) else ""
+    bits: str = "" if pd.isna(row["bpw"]) else f"{row['bpw']:.2f} bits"
     role = "reference" if row["is_reference"] else _likeness(row)
     st.html(
         f'<div class="liob-answer"><div class="name"><i class="{shape}" style="background:{colour}"></i>'
@@ -89,10 +89,13 @@ def _check_html(row: Row) -> str:
 
 
 def _cost(row: Row) -> str:
-    tokens = f"{row['output_tokens']:.0f} tokens" if pd.notna(row["output_tokens"]) else ""
-    time = words.value("e2e_ms", row["e2e_ms"]) if pd.notna(row["e2e_ms"]) else ""
-    rate = words.value("decode_tps", row["decode_tps"]) if pd.notna(row["decode_tps"]) else ""
-    return " · ".join(part for part in (tokens, time, rate) if part)
+    parts: list[str] = []
+    if not pd.isna(row["output_tokens"]):
+        parts.append(f"{row['output_tokens']:.0f} tokens")
+    parts += [
+        words.value(metric, row[metric]) for metric in ("e2e_ms", "decode_tps") if not pd.isna(row[metric])
+    ]
+    return " · ".join(parts)
 
 
 def _text(value: object) -> str:

@@ -15,7 +15,8 @@ def marked_html(text: str, reference: str) -> str:
     words, others = _words(text), _words(reference)
     if len(words) > _MOST_WORDS or len(others) > _MOST_WORDS:
         return html.escape("".join(words))
-    matcher = SequenceMatcher(None, others, words, autojunk=False)
+    stripped, bare = [word.strip() for word in others], [word.strip() for word in words]
+    matcher = SequenceMatcher(None, stripped, bare, autojunk=False)
     pieces = []
     for tag, _, _, start, end in matcher.get_opcodes():
         piece = html.escape("".join(words[start:end]))

@@ -81,7 +81,7 @@ def _how(facts: RunFacts) -> str:
         f"{facts.n_suite_prompts} prompts of {facts.suite}" if facts.suite else None,
         f"{facts.engine} {facts.engine_version or ''}".strip(),
         f"context {facts.n_ctx}" if facts.n_ctx else None,
-        f"{facts.threads} threads" if facts.threads else None,
+        f"{facts.threads} thread{'s' if facts.threads != 1 else ''}" if facts.threads else None,
         f"answers up to {facts.max_tokens} tokens" if facts.max_tokens else None,
         f"run {facts.run_id}",
     ]

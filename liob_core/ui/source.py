@@ -8,7 +8,8 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from liob_core.config import SAMPLE_DATABASE, Settings
+from liob_core.bench.catch_up import catch_up_in_child
+from liob_core.config import SAMPLE_DATABASE, Settings, load_settings
 from liob_core.ui import reads, selection
 from liob_core.ui.text import literal
 
@@ -40,6 +41,7 @@ class Chosen:
 
 def choose(settings: Settings) -> Chosen | None:
     """The run chosen in the address or the sidebar; None where there is nothing to show yet."""
+    _bring_up_to_date(settings)
     found = {
         name: runs
         for name, path in ((OWN, settings.database), (SAMPLE, SAMPLE_DATABASE))
@@ -53,6 +55,18 @@ def choose(settings: Settings) -> Chosen | None:
         run_id = _choose_run(runs)
     path = settings.database if name == OWN else SAMPLE_DATABASE
     return Chosen(Source(path, runs, name == SAMPLE), run_id)
+
+
+def _bring_up_to_date(settings: Settings) -> None:
+    """Have a child store what the run folders hold and the database does not; this process only reads."""
+    folders = sorted(settings.runs_dir.glob("*/journal.jsonl"))
+    _catch_up(str(settings.data_dir), tuple(path.stat().st_mtime_ns for path in folders))
+
+
+@st.cache_data(ttl=60, max_entries=4, show_spinner="Storing finished samples")
+def _catch_up(data_dir: str, journals: tuple[int, ...]) -> None:
+    if journals:
+        catch_up_in_child(load_settings())
 
 
 def _choose_source(names: list[str]) -> str:

@@ -20,7 +20,8 @@ _CSS = """<style>
 .liob-table td:first-child .note { font-weight: 400; }
 .liob-table .num { text-align: right; }
 .liob-table .txt { text-align: left; }
-.liob-table .note { white-space: normal; max-width: 10.5rem; margin-left: auto; color: MUTED; font-size: .82rem; }
+.liob-table .note { color: MUTED; font-size: .82rem; white-space: normal; }
+.liob-table .num .note { max-width: 10.5rem; margin-left: auto; }
 .swatch { display: inline-block; width: .7rem; height: .7rem; border-radius: 50%; margin-right: .5rem; }
 .swatch.diamond { border-radius: 1px; transform: rotate(45deg) scale(.88); }
 .liob-better { color: BETTER; } .liob-worse { color: WORSE; } .liob-same, .liob-unknown { color: SAME; }

@@ -1,5 +1,6 @@
 """Model text as text: nothing in it is executed, fetched, or able to hide."""
 
+import functools
 import html
 import re
 import unicodedata
@@ -22,6 +23,7 @@ def visible(text: str) -> str:
     return re.sub(r"[^\n\t -~]", lambda match: _shown(match.group()), text)
 
 
+@functools.lru_cache(maxsize=4096)
 def _shown(character: str) -> str:
     category = unicodedata.category(character)
     if category == "Cs":
@@ -43,4 +45,4 @@ def markdown_html(text: str) -> str:
 
 def literal(text: str) -> str:
     """`text` for places where Streamlit reads Markdown (labels, captions), with its marks escaped."""
-    return re.sub(r"([\\`*_{}\[\]<>#$~|:!])", r"\\\1", visible(text))
+    return re.sub(r"([\\`*_{}\[\]<>#$~|!]|:(?=\w))", r"\\\1", visible(text))

@@ -1,0 +1,137 @@
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from liob_core.analysis.overview import headline
+from liob_core.analysis.runs import list_runs
+from liob_core.errors import BusyError
+from liob_core.ui.blocks import OWN_BENCHMARK
+from tests.app.support import ENTRY, HOSTILE, LABELS, Open, html_of
+
+PAGES = ("overview", "new", "run", "results", "answers")
+
+
+@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.usefixtures("without_sample")
+def test_page_without_any_data_says_what_to_do(open_page: Open, name: str) -> None:
+    app = open_page(name)
+
+    assert not app.exception
+    assert not app.error
+    if name == "new":
+        assert app.button(key="liob_start").disabled
+    else:
+        assert OWN_BENCHMARK in [button.label for button in app.button]
+
+
+@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.usefixtures("with_sample")
+def test_page_with_the_sample_has_no_error(open_page: Open, name: str) -> None:
+    app = open_page(name)
+
+    assert not app.exception
+    assert not app.error
+
+
+@pytest.mark.parametrize("path", sorted((ENTRY.parent / "pages").glob("*.py")), ids=lambda path: path.stem)
+def test_page_file_run_alone_does_nothing(path: Path) -> None:
+    app = AppTest.from_file(str(path), default_timeout=60).run()
+
+    assert not app.exception
+    assert len(app.main) == 0
+    assert len(app.sidebar) == 0
+
+
+def test_page_addresses_differ_from_file_names() -> None:
+    files = {path.stem for path in (ENTRY.parent / "pages").glob("*.py")}
+
+    assert files
+    assert not files & set(PAGES)
+
+
+@pytest.mark.usefixtures("with_sample")
+def test_overview_begins_with_the_pick_and_one_button(open_page: Open, made_database: Path) -> None:
+    app = open_page("overview")
+
+    expected = headline(made_database, str(list_runs(made_database)["run_id"].iloc[0])).sentence
+    assert app.title[0].value.replace("\\", "") == expected
+    primary = [button.label for button in app.button if button.proto.type == "primary"]
+    assert primary == [OWN_BENCHMARK]
+    assert "made by LIOB" in app.caption[0].value
+
+
+@pytest.mark.usefixtures("with_sample")
+def test_button_of_the_first_screen_leads_to_a_new_benchmark(open_page: Open) -> None:
+    app = open_page("overview")
+
+    next(button for button in app.button if button.label == OWN_BENCHMARK).click().run()
+
+    assert app.title[0].value == "New benchmark"
+
+
+@pytest.mark.usefixtures("with_sample")
+def test_results_show_every_variant_reference_first(open_page: Open) -> None:
+    page = html_of(open_page("results"))
+
+    places = [page.index(f"</i>{label}</div>") for label in LABELS]
+    assert places == sorted(places)
+    assert page.index("reference") < places[1]
+
+
+@pytest.mark.usefixtures("with_sample")
+def test_results_can_be_ordered_and_the_reference_stays_first(open_page: Open) -> None:
+    app = open_page("results")
+
+    app.selectbox(key="results_order").select("Memory").run()
+
+    assert not app.exception
+    page = html_of(app)
+    assert min(page.index(f"</i>{label}</div>") for label in LABELS) == page.index("</i>F16</div>")
+
+
+@pytest.mark.usefixtures("with_sample")
+def test_answers_keep_the_chosen_prompt_in_the_address(open_page: Open) -> None:
+    app = open_page("answers", prompt="p2")
+
+    assert app.query_params["prompt"] == "p2"
+    assert "Say something else." in html_of(app)
+    assert "engine_error" in html_of(app)
+
+
+@pytest.mark.usefixtures("with_sample")
+@pytest.mark.parametrize("is_rendered", [False, True])
+def test_hostile_answer_is_text(open_page: Open, is_rendered: bool) -> None:
+    app = open_page("answers", prompt="p1")
+    app.toggle(key="liob_answers_markdown").set_value(is_rendered).run()
+
+    page = html_of(app)
+    assert not app.exception
+    assert "evil.example" in page
+    for forbidden in ("<script", "<img", "<a ", "onerror=alert(1)>", "\x1b", "\x00", "\u202e"):
+        assert forbidden not in page.lower(), forbidden
+    assert "&lt;script&gt;" in page
+    assert "‹ESC›[31mred" in page
+    assert ("<strong>bold</strong>" in page) == is_rendered
+    assert "a[0] = 1" in page
+    assert len(HOSTILE) > 100
+
+
+@pytest.mark.usefixtures("with_sample")
+def test_busy_database_is_one_sentence(open_page: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    def busy(*_: object) -> None:
+        raise BusyError("The database is in use by duckdb (process 7). Close it there.")
+
+    monkeypatch.setattr("liob_core.ui.reads.frame", busy)
+    app = open_page("results")
+
+    assert not app.exception
+    assert "in use by duckdb" in app.warning[0].value
+
+
+@pytest.mark.usefixtures("with_sample")
+def test_bug_stays_loud(open_page: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("liob_core.ui.reads.frame", lambda *_: 1 / 0)
+    app = open_page("results")
+
+    assert "division by zero" in app.exception[0].message

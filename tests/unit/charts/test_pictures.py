@@ -1,0 +1,174 @@
+"""Each picture is read back as the specification a browser would draw."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from liob_core.charts.live import sparkline
+from liob_core.charts.memory import memory_bars
+from liob_core.charts.speed import latency_strip, rate_dots
+from liob_core.charts.theme import DARK, LIGHT, Caption
+from liob_core.charts.tradeoff import scatter
+
+LABELS = ["F16", "Q8_0", "Q2_K"]
+CAPTION = Caption(notes=("three variants",), origin=("SmolLM2 · 30 Nov 2026 · LIOB 0.1.0", "a machine"))
+
+
+@pytest.fixture
+def table() -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "variant": LABELS,
+            "is_reference": [True, False, False],
+            "bpw": [16.0, 8.5, 5.1],
+            "chat512_decode_tps": [20.0, 40.0, np.nan],
+            "chat512_decode_tps_ci_low": [19.0, np.nan, np.nan],
+            "chat512_decode_tps_ci_high": [21.0, np.nan, np.nan],
+        }
+    )
+
+
+@pytest.fixture
+def blocks() -> pd.DataFrame:
+    rows = [("F16", 0, 19.5), ("F16", 1, 20.5), ("Q8_0", 0, 40.0), ("Q2_K", 0, np.nan)]
+    frame = pd.DataFrame(rows, columns=["variant", "block", "decode_tps"])
+    return frame.assign(task="speed", shape="chat512")
+
+
+def rows_of(spec: dict[str, Any], mark: str) -> list[list[dict[str, Any]]]:
+    """The data of each layer with that mark."""
+    return [
+        spec["datasets"][layer["data"]["name"]]
+        for layer in spec["layer"]
+        if layer["mark"]["type"] == mark and "data" in layer
+    ]
+
+
+def texts_of(spec: dict[str, Any]) -> str:
+    return str(spec["title"]) + str(spec["datasets"])
+
+
+def test_rate_without_interval_has_a_dot_and_no_line(table: pd.DataFrame, blocks: pd.DataFrame) -> None:
+    spec = rate_dots(table, blocks, LIGHT, metric="decode_tps", shape="chat512", caption=CAPTION).to_dict()
+
+    assert [row["variant"] for row in rows_of(spec, "rule")[0]] == ["F16"]
+    assert [row["variant"] for row in rows_of(spec, "point")[0]] == ["F16", "Q8_0"]
+    assert len(rows_of(spec, "tick")[0]) == 3
+    words = {row["variant"]: row["words"] for row in rows_of(spec, "point")[0]}
+    assert words["F16"] == "20.0 tok/s (19.0 to 21.0 tok/s)"
+    assert words["Q8_0"] == "40.0 tok/s (no interval)"
+
+
+def test_unknown_rate_is_never_zero(table: pd.DataFrame, blocks: pd.DataFrame) -> None:
+    spec = rate_dots(table, blocks, LIGHT, metric="decode_tps", shape="chat512", caption=CAPTION).to_dict()
+
+    values = [row["value"] for layer in (*rows_of(spec, "point"), *rows_of(spec, "tick")) for row in layer]
+    assert 0 not in values
+    assert min(values) == 19.5
+
+
+def test_variants_stand_in_ladder_order_with_one_colour_each(
+    table: pd.DataFrame, blocks: pd.DataFrame
+) -> None:
+    shuffled = table.iloc[[2, 0, 1]]
+    spec = rate_dots(shuffled, blocks, DARK, metric="decode_tps", shape="chat512", caption=CAPTION).to_dict()
+
+    encoding = spec["layer"][0]["encoding"]
+    assert encoding["y"]["sort"] == LABELS
+    assert encoding["color"]["scale"]["domain"] == LABELS
+    assert encoding["color"]["scale"]["range"][0] == DARK.reference
+    assert encoding["color"]["legend"] is None
+    assert spec["config"]["background"] == DARK.page
+
+
+def test_picture_says_where_it_comes_from(table: pd.DataFrame, blocks: pd.DataFrame) -> None:
+    spec = rate_dots(table, blocks, LIGHT, metric="decode_tps", shape="chat512", caption=CAPTION).to_dict()
+
+    for words in ("Decode rate, chat512", "three variants", "30 Nov 2026", "LIOB 0.1.0", "a machine"):
+        assert words in texts_of(spec)
+
+
+def test_latency_shows_every_request(table: pd.DataFrame) -> None:
+    samples = pd.DataFrame({"variant": ["F16", "F16", "Q8_0"], "ttft_ms": [10.0, None, 12.0]})
+
+    spec = latency_strip(table, samples, LIGHT, metric="ttft_ms", caption=CAPTION).to_dict()
+
+    assert [row["value"] for row in rows_of(spec, "tick")[0]] == [10.0, 12.0]
+
+
+def test_two_thousand_requests_can_be_drawn(table: pd.DataFrame) -> None:
+    samples = pd.DataFrame({"variant": ["F16"] * 2_000, "ttft_ms": np.arange(2_000.0)})
+
+    spec = latency_strip(table, samples, LIGHT, metric="ttft_ms", caption=CAPTION).to_dict()
+
+    assert len(rows_of(spec, "tick")[0]) == 2_000
+
+
+def test_memory_parts_add_up_and_predictions_stand_beside(table: pd.DataFrame) -> None:
+    parts = pd.DataFrame(
+        {
+            "variant": ["F16", "F16", "F16", "Q8_0"],
+            "kind": ["measured", "measured", "predicted", "measured"],
+            "part": ["weights", "KV cache", "weights", "weights"],
+            "bytes": [200 * 2**20, 50 * 2**20, 210 * 2**20, 100 * 2**20],
+            "source": ["reported by the engine"] * 4,
+            "need_bytes": [260 * 2**20, 260 * 2**20, 260 * 2**20, None],
+        }
+    )
+
+    spec = memory_bars(table, parts, LIGHT, caption=CAPTION).to_dict()
+
+    bars = rows_of(spec, "bar")[0]
+    assert [(row["part"], row["size"]) for row in bars if row["variant"] == "F16"] == [
+        ("weights", 200.0),
+        ("KV cache", 50.0),
+    ]
+    assert [(row["variant"], row["size"]) for row in rows_of(spec, "tick")[0]] == [("F16", 260.0)]
+    assert spec["layer"][0]["encoding"]["x"]["title"] == "MiB"
+
+
+def tradeoff_frame(pass_rates: list[float | None]) -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "variant": LABELS,
+            "is_reference": [True, False, False],
+            "bpw": [16.0, 8.5, 5.1],
+            "size_bytes": [4 * 2**30, 2 * 2**30, 2**30],
+            "size_is_measured": [True, True, True],
+            "decode_tps": [20.0, 40.0, 50.0],
+            "decode_tps_ci_low": [19.0, 39.0, 49.0],
+            "decode_tps_ci_high": [21.0, 41.0, 51.0],
+            "pass_rate": pass_rates,
+            "pass_rate_ci_low": [0.6, 0.6, None],
+            "pass_rate_ci_high": [0.8, 0.8, None],
+            "on_front": [True, True, False],
+        }
+    )
+
+
+def test_tradeoff_rings_the_pick_and_leaves_out_the_unchecked() -> None:
+    spec = scatter(tradeoff_frame([0.7, 0.7, None]), LIGHT, pick="Q8_0", caption=CAPTION).to_dict()
+
+    (points,) = {tuple(row["variant"] for row in layer) for layer in rows_of(spec, "point")}
+    assert points == ("F16", "Q8_0")
+    picked = [row["variant"] for row in rows_of(spec, "point")[0] if row["is_pick"]]
+    assert picked == ["Q8_0"]
+    assert rows_of(spec, "point")[0][0]["x"] == 4.0
+    assert "Checks passed" in str(spec["title"])
+
+
+def test_tradeoff_without_checks_shows_speed() -> None:
+    spec = scatter(tradeoff_frame([None, None, None]), LIGHT, pick=None, caption=CAPTION).to_dict()
+
+    assert [row["y"] for row in rows_of(spec, "point")[0]] == [20.0, 40.0, 50.0]
+    assert "Decode rate" in str(spec["title"])
+
+
+def test_sparkline_keeps_gaps() -> None:
+    spec = sparkline([1.0, None, 3.0], LIGHT, title="Decode rate", latest="3 tok/s").to_dict()
+
+    (values,) = spec["datasets"].values()
+    assert [row["value"] for row in values] == [1.0, None, 3.0]
+    assert spec["layer"][0]["mark"]["invalid"] == "break-paths-show-domains"

@@ -1,0 +1,75 @@
+import pandas as pd
+import pytest
+
+from liob_core.charts.theme import DARK, LIGHT, Ladder, Look, look_of, memory_scale, ramp, variant_colours
+
+LOOKS = pytest.mark.parametrize("look", [LIGHT, DARK], ids=["light", "dark"])
+
+
+def luminance(colour: str) -> float:
+    """WCAG's relative luminance."""
+    channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(a: str, b: str) -> float:
+    light, dark = sorted((luminance(a), luminance(b)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def test_contrast_agrees_with_wcag() -> None:
+    assert contrast("#000000", "#ffffff") == pytest.approx(21.0)
+    assert contrast("#777777", "#ffffff") == pytest.approx(4.48, abs=0.01)
+
+
+@LOOKS
+def test_every_mark_can_be_told_from_the_page(look: Look) -> None:
+    for colour in [*ramp(8, look), look.reference, look.accent]:
+        assert contrast(colour, look.page) >= 3.0, colour
+
+
+@LOOKS
+def test_words_can_be_read(look: Look) -> None:
+    for colour in (look.ink, look.muted, look.better, look.worse, look.same):
+        assert contrast(colour, look.page) >= 4.5, colour
+
+
+@LOOKS
+@pytest.mark.parametrize("n", [2, 3, 4, 7, 12])
+def test_more_bits_have_more_contrast(look: Look, n: int) -> None:
+    contrasts = [contrast(colour, look.page) for colour in ramp(n, look)]
+
+    assert len(set(ramp(n, look))) == n
+    assert contrasts == sorted(contrasts, reverse=True)
+
+
+@LOOKS
+def test_reference_is_neutral_and_its_own(look: Look) -> None:
+    colours = variant_colours(["F16", "Q8_0", "Q4_0"], "F16", look)
+
+    assert colours["F16"] == look.reference
+    assert len(set(colours.values())) == 3
+
+
+def test_ladder_orders_by_true_bits_whatever_the_rows() -> None:
+    table = pd.DataFrame(
+        {
+            "variant": ["Q2_K", "unknown", "F16", "Q8_0"],
+            "is_reference": [False, False, True, False],
+            "bpw": [5.1, None, 16.0, 8.5],
+        }
+    )
+
+    assert Ladder.of(table, LIGHT).labels == ("F16", "Q8_0", "Q2_K", "unknown")
+
+
+def test_look_follows_the_reader() -> None:
+    assert look_of("dark") is DARK
+    assert look_of("light") is LIGHT
+    assert look_of(None) is LIGHT
+
+
+def test_memory_scale_avoids_long_fractions() -> None:
+    assert memory_scale(300 * 2**20) == (2**20, "MiB")
+    assert memory_scale(3 * 2**30) == (2**30, "GiB")
