@@ -142,8 +142,8 @@ def export(
 
 
 def suite_folders(settings: Settings) -> list[Path]:
-    """Where suites are looked for: those that LIOB ships, then the user's own."""
-    return [SHIPPED_SUITES, settings.data_dir / "suites"]
+    """Where suites are looked for: the user's own first, then those that LIOB ships."""
+    return [settings.data_dir / "suites", SHIPPED_SUITES]
 
 
 def _follow(run_id: str, settings: Settings, *, as_json: bool) -> None:
