@@ -64,7 +64,7 @@ def _rows(con: duckdb.DuckDBPyConnection, sql: str, parameters: object) -> list[
 
 def _unfinished(run: Row, _: list[Row]) -> Iterator[str]:
     if run["state"] != "finished":
-        because = f" ({run['reason']})" if run["reason"] else ""
+        because = f" ({run['reason'].rstrip('.')})" if run["reason"] else ""
         yield f"The run is {run['state']}{because}: its figures rest on the part that is there."
     if run["n_skipped_lines"]:
         yield f"{run['n_skipped_lines']} damaged lines of the run's folder were left out."

@@ -166,7 +166,7 @@ def _answers(con: duckdb.DuckDBPyConnection, run_id: str) -> Answers:
             avg(e2e_ms) FILTER ({USABLE}) / 1000 AS seconds,
             count(DISTINCT block) FILTER ({USABLE} AND e2e_ms IS NOT NULL) AS n_blocks,
             max(check_result) FILTER (graded AND check_result IN ('pass', 'fail')) AS check_result,
-            bool_or(outcome IN ('length', 'truncated_thinking'))
+            bool_or(outcome IN ('length', 'truncated_thinking', 'repetition'))
                 FILTER (graded AND e2e_ms IS NOT NULL) AS is_cut_off
         FROM suite GROUP BY variant, prompt_id
         """,  # noqa: S608 - no text from outside

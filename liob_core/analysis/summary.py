@@ -34,7 +34,9 @@ _SAMPLE_AGGREGATES = f"""
         SELECT
             *, task = 'suite' AND block = min(block) FILTER (task = 'suite') OVER () AS graded,
             outcome IN ('ok', 'length') AS is_ok, e2e_ms IS NOT NULL AS is_complete
-        FROM raw.samples WHERE run_id = $run_id AND NOT warmup
+        FROM raw.samples
+        -- a cancelled cell is not done: it is asked again when the run is resumed
+        WHERE run_id = $run_id AND NOT warmup AND outcome <> 'cancelled'
     )
     SELECT
         variant,
@@ -46,7 +48,7 @@ _SAMPLE_AGGREGATES = f"""
             AS ttft_ms_p50,
         median(output_tokens) FILTER (is_ok AND graded) AS answer_tokens,
         median(e2e_ms) FILTER ({USABLE} AND graded) / 1000 AS answer_s,
-        count(*) FILTER (graded AND is_complete AND outcome IN ('length', 'truncated_thinking'))
+        count(*) FILTER (graded AND is_complete AND outcome IN ('length', 'truncated_thinking', 'repetition'))
             / nullif(count(*) FILTER (graded AND is_complete), 0) AS truncated_share,
         count(*) FILTER (graded AND check_result = 'pass') AS n_passed,
         count(*) FILTER (graded AND check_result IN ('pass', 'fail')) AS n_checked,
