@@ -216,11 +216,11 @@ def main() -> int:
     worker.start()
     while worker.is_alive():
         worker.join(0.2)
+    if codes != [0]:
+        options.target.unlink(missing_ok=True)
     return codes[0] if codes else 1
 
 
 if __name__ == "__main__":
-    # Without os._exit the reading thread could hold the interpreter's end.
-    code = main()
-    sys.stdout.flush()
-    os._exit(code)
+    # Not sys.exit: the thread that reads standard input would hold up the interpreter's end.
+    os._exit(main())
