@@ -157,8 +157,9 @@ class Supervisor:
     def _check_cancel(self) -> None:
         if (self._run_dir / CANCEL_FILE).exists():
             self._cancelled.set()
-        if self._cancelled.is_set() and self._aborted is None:
+        if self._cancelled.is_set():
             self._aborted = Ending(Outcome.CANCELLED, "cancelled by the user")
+            # Again on every tick: a load that began in between would otherwise run to its end.
             self._abort()
 
     def _check_deadline(self) -> None:
