@@ -20,8 +20,7 @@ def memory_bars(table: pd.DataFrame, parts: pd.DataFrame, look: Look, *, caption
     ladder = Ladder.of(table, look)
     order = {part: index for index, part in enumerate(PARTS)}
     measured = parts[parts["kind"] == "measured"]
-    largest = max((measured["bytes"].sum() / max(1, len(ladder.labels)), parts["need_bytes"].max(), 0))
-    divisor, unit = memory_scale(largest)
+    divisor, unit = memory_scale(measured.groupby("variant")["bytes"].sum().astype(float).max())
     measured = measured.assign(
         size=measured["bytes"] / divisor,
         order=measured["part"].map(order),

@@ -23,7 +23,7 @@ def scatter(points: pd.DataFrame, look: Look, *, pick: str | None, caption: Capt
     known = frame.dropna(subset=["x", "y"])
     y_title = "Checks passed" if has_rates else "Decode rate, tok/s"
     is_measured = bool(points["size_is_measured"].all())
-    divisor, unit = memory_scale(points["size_bytes"].max())
+    divisor, unit = memory_scale(known["x"].max())
     known = known.assign(x=known["x"] / divisor)
     x_title = f"{'Peak memory' if is_measured else 'File size'}, {unit}"
     x = alt.X("x:Q", title=x_title, scale=alt.Scale(zero=False, nice=True, padding=28))

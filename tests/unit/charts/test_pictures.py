@@ -129,6 +129,32 @@ def test_memory_parts_add_up_and_predictions_stand_beside(table: pd.DataFrame) -
     assert spec["layer"][0]["encoding"]["x"]["title"] == "MiB"
 
 
+def test_memory_without_any_prediction_has_no_tick(table: pd.DataFrame) -> None:
+    parts = pd.DataFrame(
+        {
+            "variant": ["F16"],
+            "kind": ["measured"],
+            "part": ["other"],
+            "bytes": [200 * 2**20],
+            "source": ["measured"],
+            "need_bytes": pd.array([pd.NA], dtype="Int64"),
+        }
+    )
+
+    spec = memory_bars(table, parts, LIGHT, caption=CAPTION).to_dict()
+
+    assert rows_of(spec, "tick")[0] == []
+    assert len(rows_of(spec, "bar")[0]) == 1
+
+
+def test_nothing_measured_still_draws(table: pd.DataFrame) -> None:
+    columns = ["variant", "kind", "part", "bytes", "source", "need_bytes"]
+
+    spec = memory_bars(table, pd.DataFrame(columns=columns), LIGHT, caption=CAPTION).to_dict()
+
+    assert rows_of(spec, "bar")[0] == []
+
+
 def tradeoff_frame(pass_rates: list[float | None]) -> pd.DataFrame:
     return pd.DataFrame(
         {
