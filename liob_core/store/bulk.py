@@ -8,6 +8,8 @@ import pyarrow as pa
 
 SURROGATE = re.compile("[\ud800-\udfff]")
 
+Columns = Mapping[str, Sequence[object]]
+
 _ARROW_TYPES: Mapping[str, pa.DataType] = {
     "VARCHAR": pa.string(),
     "JSON": pa.string(),
@@ -20,10 +22,16 @@ _ARROW_TYPES: Mapping[str, pa.DataType] = {
 }
 
 
+def by_column(rows: Iterable[Mapping[str, object]]) -> Columns:
+    """Rows that all have the same columns, turned."""
+    rows = list(rows)
+    return {name: [row[name] for row in rows] for name in rows[0]} if rows else {}
+
+
 def insert(
     con: duckdb.DuckDBPyConnection,
     table: str,
-    new_rows: Iterable[Mapping[str, object]],
+    columns: Columns,
     *,
     on_conflict: str = "",
     unless_same: Sequence[str] = (),
@@ -33,14 +41,13 @@ def insert(
     `on_conflict` is `OR IGNORE` or `OR REPLACE` for a table with a key; `unless_same` names the columns
     that tell whether a row of a table without one is there already.
     """
-    new_rows = list(new_rows)
-    if not new_rows:
+    if not columns:
         return 0
-    con.register("incoming", arrow_table(con, table, new_rows))
     where = ""
     if unless_same:
         same = " AND ".join(f"stored.{name} = incoming.{name}" for name in unless_same)
         where = f"WHERE NOT EXISTS (SELECT 1 FROM raw.{table} AS stored WHERE {same})"  # noqa: S608
+    con.register("incoming", _arrow_table(con, table, columns))
     added = con.execute(
         f"INSERT {on_conflict} INTO raw.{table} BY NAME SELECT * FROM incoming {where}"  # noqa: S608
     ).fetchone()
@@ -48,45 +55,31 @@ def insert(
     return int(added[0]) if added else 0
 
 
-def update(
-    con: duckdb.DuckDBPyConnection,
-    table: str,
-    new_rows: Sequence[Mapping[str, object]],
-    *,
-    key: str,
-    columns: Sequence[str],
-) -> None:
-    """Set `columns` of the rows of `raw.table` that have the same `key`."""
-    if not new_rows:
+def update(con: duckdb.DuckDBPyConnection, table: str, columns: Columns, *, key: str) -> None:
+    """Set the other columns of the rows of `raw.table` that have the same `key`."""
+    if not columns:
         return
-    con.register("incoming", arrow_table(con, table, new_rows))
-    assignments = ", ".join(f"{name} = incoming.{name}" for name in columns)
+    con.register("incoming", _arrow_table(con, table, columns))
+    assignments = ", ".join(f"{name} = incoming.{name}" for name in columns if name != key)
     con.execute(
         f"UPDATE raw.{table} SET {assignments} FROM incoming WHERE {table}.{key} = incoming.{key}"  # noqa: S608
     )
     con.unregister("incoming")
 
 
-def arrow_table(
-    con: duckdb.DuckDBPyConnection, table: str, new_rows: Sequence[Mapping[str, object]]
-) -> pa.Table:
-    """The rows with the types of `raw.table`'s columns; NaN becomes NULL."""
+def _arrow_table(con: duckdb.DuckDBPyConnection, table: str, columns: Columns) -> pa.Table:
+    """The columns with the types that they have in `raw.table`; NaN becomes NULL."""
     types = con.execute(
         "SELECT column_name, data_type FROM duckdb_columns() "
         "WHERE database_name = current_database() AND schema_name = 'raw' AND table_name = ?",
         [table],
     ).fetchall()
-    names = new_rows[0].keys()
     return pa.table(
-        {
-            name: _array([row[name] for row in new_rows], _ARROW_TYPES[kind])
-            for name, kind in types
-            if name in names
-        }
+        {name: _array(columns[name], _ARROW_TYPES[kind]) for name, kind in types if name in columns}
     )
 
 
-def _array(values: list[object], kind: pa.DataType) -> pa.Array:
+def _array(values: Sequence[object], kind: pa.DataType) -> pa.Array:
     try:
         return pa.array(values, type=kind, from_pandas=True)
     except UnicodeEncodeError:

@@ -86,15 +86,14 @@ def _ingest(con: duckdb.DuckDBPyConnection, run_dir: Path) -> IngestReport:
     run_id = spec.run_id
     machine = _read_optional(Machine, run_dir / MACHINE_FILE)
     rendered: list[RenderedPrompt] = _read_optional(list[RenderedPrompt], run_dir / PROMPTS_FILE) or []
-    bulk.insert(con, "variants", rows.variant_rows(spec), on_conflict="OR REPLACE")
-    bulk.insert(
-        con,
-        "prompts",
-        rows.prompt_rows(spec, {prompt.prompt_id: prompt for prompt in rendered}),
-        on_conflict="OR REPLACE",
-    )
-    if machine is not None:
-        bulk.insert(con, "machines", [rows.machine_row(machine)], on_conflict="OR REPLACE")
+    texts = {prompt.prompt_id: prompt for prompt in rendered}
+    machines = [rows.machine_row(machine)] if machine else []
+    for table, records in (
+        ("variants", rows.variant_rows(spec)),
+        ("prompts", rows.prompt_rows(spec, texts)),
+        ("machines", machines),
+    ):
+        bulk.insert(con, table, bulk.by_column(records), on_conflict="OR REPLACE")
     stored = con.execute(
         "SELECT journal_offset, readings_offset FROM raw.runs WHERE run_id = ?", [run_id]
     ).fetchone() or (0, 0)
@@ -108,7 +107,7 @@ def _ingest(con: duckdb.DuckDBPyConnection, run_dir: Path) -> IngestReport:
         "readings_offset": readings_offset,
         "ingested_utc": rows.to_utc(clock.utc_iso(clock.utc_ns())),
     }
-    bulk.insert(con, "runs", [run], on_conflict="OR REPLACE")
+    bulk.insert(con, "runs", bulk.by_column([run]), on_conflict="OR REPLACE")
     return IngestReport(
         run_id=run_id,
         n_samples=counts["samples"],
@@ -128,7 +127,7 @@ def _ingest_journal(
     counts = dict.fromkeys(("samples", "loads", "events"), 0)
     if offset < stored_offset:
         event = event_row(run_id, stored_offset, "journal_changed", "It was read again from its start.")
-        counts["events"] += bulk.insert(con, "events", [event], on_conflict="OR IGNORE")
+        counts["events"] += bulk.insert(con, "events", bulk.by_column([event]), on_conflict="OR IGNORE")
     for lines in _batches(iter_lines(path, offset)):
         batch = Batch()
         for start, line in lines:
@@ -137,9 +136,9 @@ def _ingest_journal(
                 parse_line(line, run_id, start, batch)
             except (ValueError, OverflowError) as error:
                 batch.events.append(event_row(run_id, start, "skipped_line", first_line(error)))
-        for table in ("loads", "samples", "events"):
-            counts[table] += bulk.insert(con, table, getattr(batch, table), on_conflict="OR IGNORE")
-        bulk.update(con, "loads", batch.unloads, key="load_id", columns=rows.UNLOAD_COLUMNS)
+        for table, columns in batch.columns().items():
+            counts[table] += bulk.insert(con, table, columns, on_conflict="OR IGNORE")
+        bulk.update(con, "loads", bulk.by_column(batch.unloads), key="load_id")
     return offset, counts
 
 
@@ -150,9 +149,9 @@ def _ingest_readings(
     offset, n_new = _resume_offset(path, stored_offset), 0
     reading_adapter = adapter(Reading)
     for lines in _batches(iter_lines(path, offset)):
-        readings: list[rows.Row] = []
-        gpus: list[rows.Row] = []
-        events: list[rows.Row] = []
+        readings: list[tuple[object, ...]] = []
+        gpus: list[dict[str, object]] = []
+        events: list[dict[str, object]] = []
         for start, line in lines:
             offset = start + len(line)
             try:
@@ -162,9 +161,10 @@ def _ingest_readings(
                 continue
             readings.append(rows.reading_row(run_id, reading))
             gpus.extend(rows.gpu_rows(run_id, reading))
-        n_new += bulk.insert(con, "readings", readings, unless_same=("run_id", "utc_ns"))
-        bulk.insert(con, "gpu_readings", gpus, unless_same=("run_id", "utc_ns", "device"))
-        bulk.insert(con, "events", events, on_conflict="OR IGNORE")
+        columns = dict(zip(rows.READING_COLUMNS, zip(*readings, strict=True), strict=False))
+        n_new += bulk.insert(con, "readings", columns, unless_same=("run_id", "utc_ns"))
+        bulk.insert(con, "gpu_readings", bulk.by_column(gpus), unless_same=("run_id", "utc_ns", "device"))
+        bulk.insert(con, "events", bulk.by_column(events), on_conflict="OR IGNORE")
     return offset, n_new
 
 

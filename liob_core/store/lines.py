@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 from liob_core.errors import FileError
 from liob_core.monitor import clock
 from liob_core.store import rows
-from liob_core.store.bulk import SURROGATE
+from liob_core.store.bulk import SURROGATE, Columns, by_column
 from liob_core.store.journal import SCHEMA_VERSION, adapter
 from liob_core.types import JsonValue, Load, Sample, Unload
 
+# NaN and Infinity are unknown. Made once: json.loads would make one for every line.
+_DECODER = json.JSONDecoder(parse_constant=lambda _: None)
 _TEXT_FIELDS = ("prompt", "response", "thinking", "reason")
 
 
@@ -18,15 +20,20 @@ _TEXT_FIELDS = ("prompt", "response", "thinking", "reason")
 class Batch:
     """Rows of the journal on their way into their tables."""
 
-    samples: list[dict[str, object]] = field(default_factory=list)
+    samples: list[tuple[object, ...]] = field(default_factory=list)
     loads: list[dict[str, object]] = field(default_factory=list)
     unloads: list[dict[str, object]] = field(default_factory=list)
     events: list[dict[str, object]] = field(default_factory=list)
 
+    def columns(self) -> dict[str, Columns]:
+        """What is new, by table."""
+        samples = zip(rows.SAMPLE_COLUMNS, zip(*self.samples, strict=True), strict=False)
+        return {"loads": by_column(self.loads), "samples": dict(samples), "events": by_column(self.events)}
+
 
 def parse_line(line: bytes, run_id: str, start: int, batch: Batch) -> None:
     """Put one journal line into the batch; raises ValueError where it is damaged."""
-    record = json.loads(line, parse_constant=lambda _: None)  # NaN and Infinity are unknown
+    record = _DECODER.decode(line.decode())
     if not isinstance(record, dict) or not isinstance(record.get("data"), dict):
         raise ValueError("not a record")  # noqa: TRY004 - a damaged line, not a bug
     version = record.get("schema_version")

@@ -24,8 +24,6 @@ from liob_core.types import (
     to_json,
 )
 
-Row = Mapping[str, object]
-
 _CELL = ("cell_id", "variant", "block", "task", "shape", "category", "prompt_id", "repeat", "warmup", "seed")
 _STAMPS = (
     *("first_token_ns", "first_text_ns", "first_output_ns", "last_token_ns", "end_ns"),
@@ -54,18 +52,24 @@ _SAMPLE_PATHS = {
 _METRICS = tuple(name for name in SampleMetrics.__dataclass_fields__ if name != "unknown")
 _CHECK = ("check_result", "check_reason", "check_extracted")
 
+SAMPLE_COLUMNS = (*_SAMPLE_PATHS, *_METRICS, *_CHECK, "started_utc", "exact_text", "unknown")
+
 _sample_values = attrgetter(*_SAMPLE_PATHS.values())
 _metric_values = attrgetter(*_METRICS)
+_check_values = attrgetter("result", "reason", "extracted")
+_NO_CHECK = (None, None, None)
 
 _LOAD = (
     *("load_id", "run_id", "variant", "block", "outcome", "reason", "load_ms", "weights_bytes", "kv_bytes"),
     *("compute_bytes", "output_bytes", "host_rss_bytes", "engine_version", "system_info"),
 )
-UNLOAD_COLUMNS = (
+_UNLOAD = (
     *("ended_utc", "peak_rss_load_bytes", "peak_rss_run_bytes", "peak_anon_bytes", "peak_memory_bytes"),
     *("peak_vram_bytes", "peak_vram_reason", "sampler_cpu_share"),
 )
 _READING = tuple(name for name in Reading.__dataclass_fields__ if name != "gpus")
+READING_COLUMNS = ("run_id", *_READING)
+_reading_values = attrgetter(*_READING)
 _MODEL = (
     *("architecture", "file_bytes", "tensor_bytes", "n_params", "bpw", "published_label", "content_label"),
     *("label_warning", "fallback_tensors", "fallback_warning", "n_layers", "n_ctx_train", "n_experts"),
@@ -75,18 +79,20 @@ _MODEL = (
 _LOAD_SETTINGS = ("n_ctx", "threads", "gpu_layers", "kv_type_k", "kv_type_v")
 
 
-def sample_row(sample: Sample, exact_text: str | None) -> dict[str, object]:
-    """One row of raw.samples: the record and its metrics in ms and tokens/s."""
-    row = dict(zip(_SAMPLE_PATHS, _sample_values(sample), strict=True))
+def sample_row(sample: Sample, exact_text: str | None) -> tuple[object, ...]:
+    """One row of raw.samples in the order of SAMPLE_COLUMNS, with its metrics in ms and tokens/s.
+
+    A tuple, where the rarer records are dicts: samples and readings come by the hundred thousand.
+    """
     metrics = sample_metrics(sample)
-    row.update(zip(_METRICS, _metric_values(metrics), strict=True))
-    check = sample.check
-    values = (check.result, check.reason, check.extracted) if check else (None, None, None)
-    row.update(zip(_CHECK, values, strict=True))
-    row["started_utc"] = to_utc(sample.started_utc)
-    row["exact_text"] = exact_text
-    row["unknown"] = json_text(dict(metrics.unknown) or None)
-    return row
+    return (
+        *_sample_values(sample),
+        *_metric_values(metrics),
+        *(_check_values(sample.check) if sample.check else _NO_CHECK),
+        to_utc(sample.started_utc),
+        exact_text,
+        json_text(dict(metrics.unknown) or None),
+    )
 
 
 def load_row(load: Load) -> dict[str, object]:
@@ -102,13 +108,13 @@ def load_row(load: Load) -> dict[str, object]:
 
 def unload_row(unload: Unload) -> dict[str, object]:
     """What the end of a load adds to its row."""
-    row = {name: getattr(unload, name) for name in ("load_id", *UNLOAD_COLUMNS)}
+    row = {name: getattr(unload, name) for name in ("load_id", *_UNLOAD)}
     return {**row, "ended_utc": to_utc(unload.ended_utc)}
 
 
-def reading_row(run_id: str, reading: Reading) -> dict[str, object]:
-    """One row of raw.readings."""
-    return {"run_id": run_id, **{name: getattr(reading, name) for name in _READING}}
+def reading_row(run_id: str, reading: Reading) -> tuple[object, ...]:
+    """One row of raw.readings in the order of READING_COLUMNS."""
+    return (run_id, *_reading_values(reading))
 
 
 def gpu_rows(run_id: str, reading: Reading) -> Iterator[dict[str, object]]:
