@@ -2,7 +2,7 @@
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from gguf import GGML_QUANT_SIZES, GGMLQuantizationType, Keys
@@ -32,15 +32,19 @@ _NOT_MODELS = {
 }
 
 
-def read_model(path: Path) -> ModelFile:
+# What gives the header of one file.
+ReadHeader = Callable[[Path], Header]
+
+
+def read_model(path: Path, read: ReadHeader = read_header) -> ModelFile:
     """What the header of a model says. `path` may be any shard of a split model."""
-    headers = read_headers(path)
+    headers = read_headers(path, read)
     return _describe(headers, [tensor for header in headers for tensor in header.tensors])
 
 
-def read_headers(path: Path) -> tuple[Header, ...]:
+def read_headers(path: Path, read: ReadHeader = read_header) -> tuple[Header, ...]:
     """The headers of all files of one model, in order; the first holds the metadata."""
-    headers = tuple(_read_shard(shard, path) for shard in shard_paths(path))
+    headers = tuple(_read_shard(shard, path, read) for shard in shard_paths(path))
     split_count = headers[0].count(Keys.Split.LLM_KV_SPLIT_COUNT) or 1
     if split_count != len(headers):
         raise FileError(
@@ -56,12 +60,12 @@ def read_headers(path: Path) -> tuple[Header, ...]:
     return headers
 
 
-def _read_shard(shard: Path, asked: Path) -> Header:
+def _read_shard(shard: Path, asked: Path, read: ReadHeader) -> Header:
     if shard != asked and not shard.exists():
         raise FileError(
             f"{asked} is part of a split model, but {shard.name} is not beside it. Get all parts."
         )
-    return read_header(shard)
+    return read(shard)
 
 
 def _check_is_model(path: Path, header: Header) -> None:

@@ -33,6 +33,10 @@ class TensorInfo:
     n_bytes: int
 
 
+class HeaderCutError(FileError):
+    """A file ends inside its header; said in one sentence."""
+
+
 class _CutShortError(ValueError):
     """The file ends before its header does."""
 
@@ -193,20 +197,24 @@ def _split_strings(raw: bytes, count: int) -> list[bytes]:
     return strings
 
 
-def read_header(path: Path) -> Header:
-    """The header of one GGUF file. Whatever is wrong with the file becomes one sentence."""
+def read_header(path: Path, whole_bytes: int | None = None) -> Header:
+    """The header of one GGUF file. Whatever is wrong with the file becomes one sentence.
+
+    `whole_bytes`: where `path` holds only the beginning of a file, the size of all of it.
+    """
     file_bytes = _check_start(path)
     try:
         with np.errstate(all="ignore"):
             reader = _HeaderReader(path)
     except _CutShortError:
-        raise FileError(
+        raise HeaderCutError(
             f"{path} is cut short: it ends inside its header after {file_bytes:,} bytes. Download it again."
         ) from None
     except (ValueError, KeyError, IndexError, OverflowError, TypeError) as error:
         raise FileError(f"{path} has a damaged GGUF header ({error}). Download it again.") from error
     except OSError as error:
         raise FileError(f"{path} cannot be read: {error.strerror or error}.") from error
+    file_bytes = whole_bytes or file_bytes
     expected = max((tensor.offset + tensor.n_bytes for tensor in reader.infos), default=0)
     if expected > file_bytes:
         raise FileError(
