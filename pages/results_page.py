@@ -4,8 +4,9 @@ import streamlit as st
 
 from liob_core.charts.memory import memory_bars
 from liob_core.charts.speed import latency_strip, rate_dots
-from liob_core.ui.blocks import show_chart, show_heading
-from liob_core.ui.results_table import show_results_table
+from liob_core.metrics import METRICS
+from liob_core.ui.blocks import show_chart, show_heading, show_unknown
+from liob_core.ui.results_table import show_results_table, why_unknown
 from liob_core.ui.run_view import RunView, open_run, show_caveats
 from liob_core.ui.style import current_look
 
@@ -22,18 +23,7 @@ def show() -> None:
     show_results_table(table, current_look(), key="results")
     _show_rates(view)
     _show_latencies(view)
-    show_chart(
-        memory_bars(
-            table,
-            view.frame("memory"),
-            current_look(),
-            caption=view.caption(
-                "Parts as the engine reports them; other is the rest of the measured peak",
-                "The upright tick is what was predicted before the load",
-            ),
-        ),
-        alt_text="Memory of each variant by part, beside the predicted need",
-    )
+    _show_memory(view)
     st.download_button(
         "Download the table as CSV",
         table.to_csv(index=False),
@@ -51,17 +41,36 @@ def _show_rates(view: RunView) -> None:
     left, right = st.columns(2, gap="large")
     for column, metric, shape in ((left, "decode_tps", decode), (right, "prefill_tps", prefill)):
         with column:
+            if table[metric].isna().all():
+                show_unknown(METRICS[metric].label, why_unknown(table, metric))
+                continue
             chart = rate_dots(table, blocks, current_look(), metric=metric, shape=shape, caption=caption)
-            show_chart(chart, alt_text=f"{metric} of each variant with its interval")
+            show_chart(chart, alt_text=f"{METRICS[metric].label} of each variant with its interval")
 
 
 def _show_latencies(view: RunView) -> None:
     table, samples = view.frame("results"), view.frame("latencies")
     shown, total = len(samples), int(samples.drop_duplicates("variant")["n_samples"].sum())
     n = f"all {total} requests" if shown == total else f"{shown} of {total} requests, an even random share"
-    caption = view.caption(f"{n}; the mark is the median")
+    caption = view.caption(f"{n[0].upper()}{n[1:]}; the mark is the median")
     left, right = st.columns(2, gap="large")
     for column, metric in ((left, "ttft_ms"), (right, "tpot_ms")):
         with column:
+            if samples[metric].isna().all():
+                show_unknown(METRICS[metric].label, why_unknown(table, "ttft_ms_p50"))
+                continue
             chart = latency_strip(table, samples, current_look(), metric=metric, caption=caption)
-            show_chart(chart, alt_text=f"{metric} of every request per variant")
+            show_chart(chart, alt_text=f"{METRICS[metric].label} of every request per variant")
+
+
+def _show_memory(view: RunView) -> None:
+    parts = view.frame("memory")
+    if parts.empty:
+        show_unknown("Memory", why_unknown(view.frame("results"), "peak_memory_bytes"))
+        return
+    caption = view.caption(
+        "Parts as the engine reports them; other is the rest of the measured peak",
+        "The upright tick is what was predicted before the load",
+    )
+    chart = memory_bars(view.frame("results"), parts, current_look(), caption=caption)
+    show_chart(chart, alt_text="Memory of each variant by part, beside the predicted need")

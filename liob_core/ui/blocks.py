@@ -39,3 +39,10 @@ def show_warnings(sentences: Sequence[str]) -> None:
 def show_chart(chart: Any, *, alt_text: str) -> None:
     """A chart in LIOB's own look, with words for people who cannot see it."""
     st.altair_chart(chart.properties(description=alt_text), theme=None, width="stretch")
+
+
+def show_unknown(title: str, reason: str) -> None:
+    """Stands where a chart would, when there is nothing to draw: what is unknown, and why."""
+    with st.container(border=True):
+        st.markdown(f"**{literal(title)}**")
+        st.caption(f"— {literal(reason)}")

@@ -137,7 +137,8 @@ def _show_now(status: RunStatus) -> None:
     text, lines = st.columns([3, 2], gap="large")
     with text:
         st.caption("Being written")
-        st.html(f'<div class="liob-text liob-writing">{as_html(status.text_tail) or "&nbsp;"}</div>')
+        written = as_html(status.text_tail) or f"<em>{as_html(status.activity or 'reading the prompt')}</em>"
+        st.html(f'<div class="liob-text liob-writing">{written}</div>')
     with lines:
         rate = words.value("decode_tps", status.decode_tps_live)
         show_chart(sparkline(rates, look, title="Decode rate", latest=rate), alt_text=f"Decode rate, {rate}")

@@ -15,6 +15,7 @@ from liob_core.ui.table import Cell, Column, Note, as_markdown, show_table
 
 Row = Mapping[Any, Any]
 _LOOKS = {"better": "better", "worse": "worse", "not distinguishable": "same", "not comparable": "unknown"}
+_NOT_MEASURED = "not measured in this run"
 _LADDER = "true bits, many first"
 
 
@@ -53,6 +54,15 @@ def show_results_table(table: pd.DataFrame, look: Look, *, key: str) -> None:
         show_table(columns, rows, caption="Results per variant")
     with copy:
         st.code(as_markdown(columns, rows), language="markdown")
+
+
+def why_unknown(table: pd.DataFrame, metric: str) -> str:
+    """The reason that the first variant without that metric gives."""
+    for text in table.loc[table[metric].isna(), "unknown"]:
+        reason = json.loads(text).get(metric) if isinstance(text, str) else None
+        if reason:
+            return str(reason)
+    return _NOT_MEASURED
 
 
 def _ordered(table: pd.DataFrame, key: str) -> pd.DataFrame:
@@ -104,7 +114,7 @@ def _bits(row: Row) -> Cell:
 def _measured(row: Row, measure: _Measure, unknown: Mapping[str, str]) -> Cell:
     value = row[measure.metric]
     if pd.isna(value):
-        return Cell(text=words.UNKNOWN, hint=unknown.get(measure.metric, "not measured in this run"))
+        return Cell(text=words.UNKNOWN, hint=unknown.get(measure.metric, _NOT_MEASURED))
     shown = words.value(measure.metric, value)
     notes = [Note(text) for text in _interval(row, measure.metric)]
     if measure.delta and not row["is_reference"]:

@@ -36,6 +36,7 @@ _CSS = """<style>
 .liob-text pre { white-space: pre-wrap; overflow-wrap: anywhere; }
 .liob-text mark { background: MARK; color: inherit; border-radius: 2px; padding: 0 1px;
   border-bottom: 2px solid ACCENT; }
+.liob-text em { color: MUTED; }
 .liob-writing { min-height: 6rem; max-height: 14rem; border-left: 3px solid FILL; padding-left: .8rem; }
 .liob-answer { border-top: 3px solid LINE; padding-top: .5rem; line-height: 1.4; font-size: .92rem; }
 .liob-answer .name { font-weight: 600; font-size: 1.02rem; }

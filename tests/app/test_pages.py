@@ -1,11 +1,14 @@
+import shutil
 from pathlib import Path
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from liob_core.analysis import summary
 from liob_core.analysis.overview import headline
 from liob_core.analysis.runs import list_runs
 from liob_core.errors import BusyError
+from liob_core.store import database
 from liob_core.ui.blocks import OWN_BENCHMARK
 from tests.app.support import ENTRY, HOSTILE, LABELS, Open, html_of
 
@@ -80,6 +83,24 @@ def test_results_show_every_variant_reference_first(open_page: Open) -> None:
 
 
 @pytest.mark.usefixtures("with_sample")
+def test_results_draw_speed_waiting_and_memory(open_page: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    titles: list[str] = []
+    monkeypatch.setattr(
+        "streamlit.altair_chart", lambda chart, **_: titles.append(chart.to_dict()["title"]["text"])
+    )
+
+    open_page("results")
+
+    assert titles == [
+        "Decode rate, chat512",
+        "Prompt (prefill) rate, pp512",
+        "Time to first token",
+        "Time per output token",
+        "Memory at its peak",
+    ]
+
+
+@pytest.mark.usefixtures("with_sample")
 def test_results_can_be_ordered_and_the_reference_stays_first(open_page: Open) -> None:
     app = open_page("results")
 
@@ -135,3 +156,21 @@ def test_bug_stays_loud(open_page: Open, monkeypatch: pytest.MonkeyPatch) -> Non
     app = open_page("results")
 
     assert "division by zero" in app.exception[0].message
+
+
+@pytest.mark.parametrize("name", ["overview", "results"])
+def test_unknown_speed_says_why_instead_of_an_empty_chart(
+    open_page: Open, made_database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    busy = Path(shutil.copy(made_database, tmp_path / "busy.duckdb"))
+    with database.write(busy) as con:
+        con.execute("UPDATE raw.samples SET contended = true, check_result = NULL")
+        summary.summarize(con, con.execute("SELECT run_id FROM raw.runs").fetchone()[0])
+    monkeypatch.setattr("liob_core.ui.source.SAMPLE_DATABASE", busy)
+
+    app = open_page(name)
+
+    assert not app.exception
+    reasons = [caption.value for caption in app.caption if caption.value.startswith("—")]
+    assert len(reasons) == {"overview": 1, "results": 4}[name]
+    assert "busy neighbour" in reasons[0]

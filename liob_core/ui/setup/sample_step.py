@@ -7,7 +7,9 @@ import streamlit as st
 from liob_core.config import Settings
 from liob_core.models.quantize import LadderProgress, make_ladder
 from liob_core.models.sample import fetch_sample
+from liob_core.ui.text import literal
 
+_NOTE_KEY = "liob_new_ladder_note"
 LADDER_TYPES = ("Q8_0", "Q5_0", "Q4_0")
 
 
@@ -21,6 +23,8 @@ def offer_sample(settings: Settings, paths_key: str) -> None:
             help="The sample and three more variants made from it: " + ", ".join(LADDER_TYPES),
         )
     if not (take or ladder):
+        if st.session_state.get(_NOTE_KEY):
+            st.caption(f":material/warning: {literal(st.session_state[_NOTE_KEY])}")
         return
     with st.status("Fetching the sample model (93 MB)", expanded=True) as status:
         line = st.empty()
@@ -29,6 +33,8 @@ def offer_sample(settings: Settings, paths_key: str) -> None:
             line.text(sentence)
 
         def tell_ladder(progress: LadderProgress) -> None:
+            if progress.event == "warning":
+                st.session_state[_NOTE_KEY] = progress.message
             status.update(label=f"Making variant {progress.n_file} of {progress.n_files}")
             line.progress(progress.share, text=progress.message or progress.type_name)
 
