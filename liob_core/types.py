@@ -261,7 +261,8 @@ class RunSpec:
     limits: Limits = field(default_factory=Limits)
     monitor_hz: float = 10.0
     prompt_mode: str = (
-        "reference"  # reference: rendered once with the reference's template; own: each its own
+        "reference"  # reference: rendered once with the reference's template; own: each its own;
+        # engine: the turns go to the engine, which applies a template of its own
     )
     liob_version: str = ""
     engine_options: Mapping[str, JsonValue] = field(default_factory=dict)  # the fake engine's script
@@ -363,6 +364,8 @@ class Counters:
     engine_load_ms: float | None = None
     stop_type: str | None = None
     eval_excludes_first_token: bool = True
+    engine_total_ms: float | None = None  # waiting, loading and prompt included
+    cold: bool | None = None  # the engine had to load the model for this request; None: not told
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -34,10 +34,11 @@ def sampling_problem(sampling: Sampling) -> str | None:
         return f"A limit of {sampling.max_tokens} tokens is not usable: ask for at least 1."
     if sampling.temperature < 0 or not math.isfinite(sampling.temperature):
         return f"Temperature {sampling.temperature} is not usable: choose 0 or more."
-    return _schema_refusal(sampling)
+    return schema_refusal(sampling)
 
 
-def _schema_refusal(sampling: Sampling) -> str | None:
+def schema_refusal(sampling: Sampling) -> str | None:
+    """Why a request's JSON schema cannot be used, in one sentence; None where it can or is absent."""
     if sampling.json_schema is None:
         return None
     if sampling.ignore_eos:

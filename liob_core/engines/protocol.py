@@ -17,6 +17,7 @@ class Capabilities:
     renders_templates: bool
     is_local: bool  # its processes can be watched
     is_restartable: bool  # LIOB can start it again after it died
+    tokenizes: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +45,9 @@ class Request:
     limits: Limits = field(default_factory=Limits)
     # Where the prompt itself opened the thinking tag, the answer starts inside it.
     starts_thinking: bool = False
+    # Turns to which the engine applies its own template; `prompt` is then what that is expected to give.
+    messages: tuple[Message, ...] = ()
+    expected_prompt_tokens: int | None = None  # as counted before; fewer mean that the engine cut the prompt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +63,7 @@ class Chunk:
     n_tokens: int | None = 1
     counters: Counters | None = None
     truncated: bool = False  # the engine ran out of context
+    note: str | None = None  # on the last chunk: what is odd about an answer that is whole
 
 
 class Engine(Protocol):
@@ -91,7 +96,11 @@ class Engine(Protocol):
         ...
 
     def generate(self, request: Request) -> Iterator[Chunk]:
-        """The chunks of one answer as they arrive, ending with the one that has `counters`."""
+        """The chunks of one answer as they arrive, ending with the one that has `counters`.
+
+        What has to be asked before a request is asked here; the request itself is sent with the first
+        `next`, which is what the runner times.
+        """
         ...
 
     def abort(self) -> None:

@@ -6,12 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from liob_core.engines.nvidia import has_nvidia_card
 from liob_core.engines.protocol import Engine
-from liob_core.errors import LiobError, UsageError
-from liob_core.types import JsonValue
+from liob_core.errors import EngineFailure, LiobError, UsageError
+from liob_core.types import JsonValue, Outcome
 
 ENGINES: Mapping[str, str] = {
     "embedded": "llama.cpp in a child process of LIOB's own",
+    "ollama": "an Ollama server, at OLLAMA_HOST or its URL",
     "llama-server": "a llama-server that you run, named by its URL",
     "fake": "a scripted stand-in for tests; it measures nothing",
 }
@@ -37,7 +39,7 @@ def make_engine(
     options: Mapping[str, JsonValue] | None = None,
     machine_dir: Path,
 ) -> Engine:
-    """The engine called `name`; `url` is for a llama-server, `options` is the fake engine's script."""
+    """The engine called `name`; `url` is that of a server, `options` a profile for Ollama or a script."""
     if name not in ENGINES:
         raise UsageError(f"There is no engine {name!r}: choose one of {', '.join(ENGINES)}.")
     if name == "llama-server":
@@ -46,8 +48,12 @@ def make_engine(
         if not url:
             raise UsageError("The engine llama-server needs its address: --url http://127.0.0.1:8080.")
         return LlamaServerEngine(url)
+    if name == "ollama":
+        from liob_core.engines.ollama import OllamaEngine  # noqa: PLC0415
+
+        return OllamaEngine(url, options)
     if url:
-        raise UsageError(f"The engine {name!r} takes no URL: leave it out or choose llama-server.")
+        raise UsageError(f"The engine {name!r} takes no URL: leave it out or choose llama-server or ollama.")
     if name == "fake":
         from liob_core.engines.fake import FakeEngine  # noqa: PLC0415
 
@@ -57,9 +63,46 @@ def make_engine(
     return EmbeddedEngine(machine_dir)
 
 
-def describe_engines(*, url: str | None = None) -> list[EngineStatus]:
+def describe_engines(*, url: str | None = None, ollama_url: str | None = None) -> list[EngineStatus]:
     """The state of every engine that can measure; takes a second, for it starts a child."""
-    return [_describe_embedded(), _describe_llama_server(url)]
+    return [_describe_embedded(), _describe_llama_server(url), describe_ollama(ollama_url)]
+
+
+def default_engine() -> tuple[str, str]:
+    """The engine to take where none is named, and one sentence on which and why."""
+    ollama = describe_ollama()
+    if ollama.available:
+        return "ollama", f"Ollama is used, since it answers. {ollama.sentence}"
+    return "embedded", f"The embedded engine is used. {ollama.sentence}"
+
+
+def describe_ollama(url: str | None = None) -> EngineStatus:
+    """The state of the Ollama server at `url` or OLLAMA_HOST; takes a few seconds where nobody answers."""
+    from liob_core.engines.ollama_host import find_host  # noqa: PLC0415
+    from liob_core.engines.ollama_models import OllamaModels  # noqa: PLC0415
+    from liob_core.engines.ollama_server import find_binary  # noqa: PLC0415
+    from liob_core.engines.ollama_stream import OllamaStream  # noqa: PLC0415
+
+    try:
+        host = find_host(url)
+        stream = OllamaStream(host)
+        try:
+            models = OllamaModels(stream)
+            version, n_models = models.version(), len(models.installed())
+        finally:
+            stream.close()
+    except LiobError as error:
+        sentence = str(error)
+        if isinstance(error, EngineFailure) and error.outcome is Outcome.ENGINE_DIED and find_binary():
+            sentence = f"Ollama is installed, but nothing answers at {host.url}: start it (`ollama serve`)."
+        return EngineStatus(name="ollama", available=False, version=None, sentence=sentence)
+    models_word = "model" if n_models == 1 else "models"
+    return EngineStatus(
+        name="ollama",
+        available=True,
+        version=f"ollama {version}",
+        sentence=f"Ollama {version} answers at {host.url} with {n_models} installed {models_word}.",
+    )
 
 
 def _describe_embedded() -> EngineStatus:
@@ -98,20 +141,6 @@ def _describe_embedded() -> EngineStatus:
         )
     version = f"xllamacpp {facts['version']}"
     return EngineStatus(name="embedded", available=True, version=version, sentence=sentence, devices=devices)
-
-
-def has_nvidia_card() -> bool:
-    """Whether the NVIDIA driver reports a device."""
-    import pynvml  # noqa: PLC0415
-
-    try:
-        pynvml.nvmlInit()
-        try:
-            return int(pynvml.nvmlDeviceGetCount()) > 0
-        finally:
-            pynvml.nvmlShutdown()
-    except pynvml.NVMLError:
-        return False
 
 
 def _describe_llama_server(url: str | None) -> EngineStatus:
