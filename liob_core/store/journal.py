@@ -111,21 +111,28 @@ def read_lines(run_dir: Path, offset: int = 0) -> tuple[list[dict[str, JsonValue
     records = []
     for start, line in iter_lines(run_dir / JOURNAL_FILE, offset):
         offset = start + len(line)
-        with contextlib.suppress(ValueError):
-            record = json.loads(line)
-            if isinstance(record, dict) and isinstance(record.get("data"), dict) and "kind" in record:
-                records.append(record)
+        records += _parsed(line)
     return records, offset
 
 
 def finished_cells(run_dir: Path) -> set[str]:
     """Ids of the cells that have a sample, whatever its outcome; a cancelled one is still to do."""
     cells = set()
-    for record in read_lines(run_dir)[0]:
-        with contextlib.suppress(KeyError, TypeError):  # a damaged line finishes nothing
-            if record["kind"] == "sample" and record["data"]["outcome"] != Outcome.CANCELLED:
-                cells.add(str(record["data"]["cell"]["cell_id"]))
+    for _, line in iter_lines(run_dir / JOURNAL_FILE):
+        for record in _parsed(line):
+            with contextlib.suppress(KeyError, TypeError):  # a damaged line finishes nothing
+                if record["kind"] == "sample" and record["data"]["outcome"] != Outcome.CANCELLED:
+                    cells.add(str(record["data"]["cell"]["cell_id"]))
     return cells
+
+
+def _parsed(line: bytes) -> list[dict[str, JsonValue]]:
+    """The record of a line; nothing where it is damaged."""
+    with contextlib.suppress(ValueError):
+        record = json.loads(line)
+        if isinstance(record, dict) and isinstance(record.get("data"), dict) and "kind" in record:
+            return [record]
+    return []
 
 
 def whole_lines_end(path: Path) -> int:

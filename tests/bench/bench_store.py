@@ -61,7 +61,9 @@ def bench_ingest(folder: Path, run_dir: Path, readings: Path) -> dict[str, float
         with database.write(db) as con:
             summarize(con, run_dir.name)
 
+    cpu_before = time.process_time()
     figures = {"ingest_samples_s": seconds(ingest)}
+    figures["ingest_samples_cpu_s"] = time.process_time() - cpu_before
     readings.rename(run_dir / READINGS_FILE)
     figures["ingest_readings_s"] = seconds(ingest)
     figures["ingest_nothing_new_s"] = seconds(ingest)
