@@ -35,16 +35,7 @@ def show() -> None:
 def _pick_prompt(prompts: pd.DataFrame) -> str:
     """The prompt in the address, else the one with the most disagreement."""
     names = {str(row["prompt_id"]): _name(row) for row in prompts.to_dict("records")}
-    ids = list(names)
-    wanted = selection.get("prompt")
-    chosen = st.selectbox(
-        "Prompt, those with the most disagreement first",
-        ids,
-        index=ids.index(wanted) if wanted in names else 0,
-        format_func=names.__getitem__,
-    )
-    selection.put("prompt", chosen)
-    return chosen
+    return selection.pick("prompt", "Prompt, those with the most disagreement first", names)
 
 
 def _name(row: dict[object, object]) -> str:

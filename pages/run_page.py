@@ -27,17 +27,15 @@ def show() -> None:
 def _pick(runs: list[RunStatus]) -> RunStatus:
     """The run in the address; without one the run at work, else the newest."""
     by_id = {run.run_id: run for run in runs}
-    wanted = selection.get("run")
-    if wanted not in by_id:
-        wanted = next((run.run_id for run in runs if run.is_live), runs[0].run_id)
-    ids = list(by_id)
-    if len(ids) > 1:
-        with st.sidebar:
-            wanted = st.selectbox(
-                "Run", ids, index=ids.index(wanted), format_func=lambda run_id: _name(by_id[run_id])
-            )
-    selection.put("run", wanted)
-    return by_id[wanted]
+    live = next((run.run_id for run in runs if run.is_live), None)
+    if live is not None and "run" not in st.query_params:
+        # What was read on another page must not hide the run that is at work.
+        st.query_params["run"] = live
+    if len(runs) == 1:
+        selection.put("run", runs[0].run_id)
+        return runs[0]
+    with st.sidebar:
+        return by_id[selection.pick("run", "Run", {run_id: _name(run) for run_id, run in by_id.items()})]
 
 
 def _name(run: RunStatus) -> str:

@@ -3,6 +3,8 @@
 Streamlit empties the address when the reader changes pages, so the choice is remembered for the session.
 """
 
+from collections.abc import Mapping
+
 import streamlit as st
 
 _PREFIX = "liob_choice_"
@@ -25,7 +27,19 @@ def put(name: str, value: str) -> None:
         st.query_params[name] = value
 
 
-def drop(name: str) -> None:
-    """Forget the choice called `name`."""
-    st.session_state.pop(_PREFIX + name, None)
-    st.query_params.pop(name, None)
+def pick(name: str, label: str, options: Mapping[str, str]) -> str:
+    """The choice made in a select box over `options` (value -> shown name), kept in the address.
+
+    The box starts with the choice in the address, else with the first option, and follows an address
+    that another page opened.
+    """
+    key = f"liob_pick_{name}"
+    asked = st.query_params.get(name)
+    if asked in options and asked != st.session_state.get(_PREFIX + name):
+        st.session_state[key] = asked
+    if st.session_state.get(key) not in options:
+        wanted = get(name)
+        st.session_state[key] = wanted if wanted in options else next(iter(options))
+    chosen = st.selectbox(label, list(options), format_func=options.__getitem__, key=key)
+    put(name, chosen)
+    return chosen

@@ -89,16 +89,12 @@ def _choose_source(names: list[str]) -> str:
 
 
 def _choose_run(runs: pd.DataFrame) -> str:
-    ids = [str(run_id) for run_id in runs["run_id"]]
-    wanted = selection.get("run")
-    if len(ids) == 1:
-        return ids[0]
-    titles = dict(zip(ids, (_run_name(row) for row in runs.to_dict("records")), strict=True))
-    chosen = st.selectbox(
-        "Run", ids, index=ids.index(wanted) if wanted in ids else 0, format_func=titles.__getitem__
-    )
-    selection.put("run", chosen)
-    return chosen
+    names = {str(row["run_id"]): _run_name(row) for row in runs.to_dict("records")}
+    if len(names) > 1:
+        return selection.pick("run", "Run", names)
+    run_id = next(iter(names))
+    selection.put("run", run_id)
+    return run_id
 
 
 def _run_name(run: dict[Hashable, Any]) -> str:

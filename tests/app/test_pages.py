@@ -7,6 +7,7 @@ from streamlit.testing.v1 import AppTest
 from liob_core.analysis import summary
 from liob_core.analysis.overview import headline
 from liob_core.analysis.runs import list_runs
+from liob_core.config import Settings
 from liob_core.errors import BusyError
 from liob_core.store import database
 from liob_core.ui.blocks import OWN_BENCHMARK
@@ -174,3 +175,30 @@ def test_unknown_speed_says_why_instead_of_an_empty_chart(
     reasons = [caption.value for caption in app.caption if caption.value.startswith("—")]
     assert len(reasons) == {"overview": 1, "results": 4}[name]
     assert "busy neighbour" in reasons[0]
+
+
+@pytest.mark.usefixtures("with_sample")
+def test_choosing_prompts_back_and_forth_follows_every_choice(open_page: Open) -> None:
+    app = open_page("answers")
+
+    for prompt, text in (("p2", "something else"), ("p1", "something hostile"), ("p2", "something else")):
+        app.selectbox[0].select(prompt).run()
+        assert app.query_params["prompt"] == prompt
+        assert f"Say {text}." in html_of(app)
+
+
+@pytest.mark.usefixtures("with_sample")
+def test_own_results_come_first_and_the_sample_stays_in_reach(
+    open_page: Open, settings: Settings, made_database: Path
+) -> None:
+    settings.data_dir.mkdir()
+    shutil.copy(made_database, settings.database)
+    app = open_page("overview")
+
+    assert not any("made by LIOB" in caption.value for caption in app.caption)
+    assert app.query_params["source"] == "own"
+
+    app.segmented_control(key="liob_source").select("sample").run()
+
+    assert any("made by LIOB" in caption.value for caption in app.caption)
+    assert app.query_params["source"] == "sample"

@@ -16,15 +16,15 @@ from tests.app.support import HOSTILE, LABELS, Open, fake_variants, html_of
 RUN_ID = "20261130-120000-aaaa"
 
 
-def make_run(settings: Settings, state: str, **values: object) -> None:
+def make_run(settings: Settings, state: str, run_id: str = RUN_ID, **values: object) -> None:
     """A run folder whose worker is this very process."""
     spec = make_spec(Choices(engine="fake", variants=fake_variants(), tasks=(Task.SPEED,), title="A *title*"))
-    run_dir = settings.runs_dir / RUN_ID
+    run_dir = settings.runs_dir / run_id
     run_dir.mkdir(parents=True)
-    write_spec(run_dir, replace(spec, run_id=RUN_ID))
+    write_spec(run_dir, replace(spec, run_id=run_id))
     process = psutil.Process(os.getpid())
     status = RunStatus(
-        run_id=RUN_ID,
+        run_id=run_id,
         title=spec.title,
         state=state,
         n_cells=40,
@@ -113,3 +113,13 @@ def test_unknown_run_in_the_address_shows_the_newest(open_page: Open, settings: 
 
     assert not app.exception
     assert app.title[0].value.startswith("Finished")
+
+
+def test_run_at_work_comes_before_newer_ones(open_page: Open, settings: Settings) -> None:
+    make_run(settings, "running")
+    make_run(settings, "cancelled", run_id="20261130-130000-bbbb")
+
+    app = open_page("run")
+
+    assert app.title[0].value.startswith("Running")
+    assert app.query_params["run"] == RUN_ID
