@@ -6,7 +6,7 @@ import typer
 from rich.markup import escape
 
 from liob_core import __version__
-from liob_core.cli import doctor, models, reference, runs
+from liob_core.cli import doctor, hub, models, reference, runs
 from liob_core.cli.output import err
 from liob_core.errors import LiobError
 
@@ -27,6 +27,7 @@ app.command("list")(runs.list_runs)
 app.command()(runs.show)
 app.command()(runs.export)
 app.command()(doctor.doctor)
+app.add_typer(hub.models_app, name="models")
 app.command("reference", hidden=True)(reference.reference)
 
 
