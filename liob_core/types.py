@@ -471,6 +471,78 @@ class Machine:
     memory_limit_bytes: int | None = None  # of a container; None: all
 
 
+# --- opinions ---------------------------------------------------------------------------------
+
+
+class JudgeState(StrEnum):
+    """What became of one question to a judge; there is a score or a result only where it is `SCORED`."""
+
+    SCORED = "scored"
+    JUDGE_ERROR = "judge_error"  # it could not be asked
+    PARSE_ERROR = "parse_error"
+    OUT_OF_RANGE = "out_of_range"
+    REFUSED = "refused"
+    TRUNCATED_JUDGE = "truncated_judge"
+
+
+class JudgeMode(StrEnum):
+    """How a judge is asked: for a score of one answer, or for the better of it and the reference's."""
+
+    SINGLE = "single"
+    PAIRWISE = "pairwise"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """One opinion on one sample; appended, never replaced. `score` is 1 to 10, `result` win, tie or loss."""
+
+    judgement_id: str
+    run_id: str
+    sample_id: str
+    variant: str
+    prompt_id: str
+    judge: str  # for people
+    judge_key: str  # hash over its weights, its engine and how it is asked
+    mode: JudgeMode
+    state: JudgeState
+    score: int | None
+    reason: str | None  # the judge's own; where it is not scored, why
+    raw_reply: str
+    attempts: int
+    utc: str
+    earlier_replies: tuple[str, ...] = ()  # the unusable ones before, those to the swapped pair included
+    reference_sample_id: str | None = None
+    result: str | None = None  # of the variant, from both orders
+    preferred_first: str | None = None  # variant, reference or tie, with the variant shown first
+    preferred_second: str | None = None  # the same with the variant shown second
+    raw_reply_second: str | None = None
+    length_ratio: float | None = None  # characters of the variant's answer / of the reference's
+    lengths_differ: bool | None = None  # the longer has more than 1.2 times the characters of the shorter
+    calibration_share: float | None = None  # of the calibration that the judge got right, 0 to 1
+    is_self: bool | None = None  # the judge is the judged model, maybe in another size; None: not known
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CalibrationResult:
+    """What a judge said to one question whose right answer is known."""
+
+    calibration_id: str
+    run_id: str
+    judge: str
+    judge_key: str
+    mode: JudgeMode
+    set_sha256: str
+    item_id: str
+    kind: str  # gold | identical | damaged
+    expected: str
+    got: str | None
+    is_right: bool  # an unusable reply is not right
+    state: JudgeState
+    raw_reply: str
+    attempts: int
+    utc: str
+
+
 def to_json(record: Any) -> dict[str, JsonValue]:
     """A record as plain dicts, lists and scalars, ready for `json.dumps`."""
     return asdict(record)

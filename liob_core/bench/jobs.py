@@ -1,14 +1,13 @@
 """Start, cancel, resume and read runs. The run folder is the only contract with the worker."""
 
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
+from liob_core.bench.detached import launch
 from liob_core.bench.lock import check_free
 from liob_core.bench.status import RunStatus, read_status_file, write_status
 from liob_core.bench.supervisor import CANCEL_FILE
-from liob_core.config import PROJECT_DIR, Settings
+from liob_core.config import Settings
 from liob_core.errors import FileError, MissingError, UsageError
 from liob_core.monitor import clock
 from liob_core.store.journal import read_spec, write_spec
@@ -100,13 +99,4 @@ def _launch(run_dir: Path, spec: RunSpec, settings: Settings) -> None:
         run_dir,
         replace(before, state="starting", reason=None, pid=None, started_utc=now, updated_utc=now),
     )
-    with (run_dir / WORKER_LOG).open("ab") as worker_log:
-        subprocess.Popen(
-            [sys.executable, "-m", "liob_core.bench.worker", str(run_dir.resolve())],
-            cwd=PROJECT_DIR,
-            env=settings.environment(),
-            stdin=subprocess.DEVNULL,
-            stdout=worker_log,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
+    launch("liob_core.bench.worker", run_dir, run_dir / WORKER_LOG, settings)

@@ -97,14 +97,15 @@ class Supervisor:
         self._cancelled.set()
 
     def begin(self, cell: Cell, limits: Limits) -> None:
+        """A cell's request is about to be sent."""
+        prompt = cell.prompt_id or (cell.shape.value if cell.shape else "warm-up")
+        self.begin_request(limits, variant=cell.variant, task=cell.task.value, prompt=prompt)
+
+    def begin_request(self, limits: Limits, *, variant: str, task: str, prompt: str) -> None:
         """A request is about to be sent."""
         self._aborted = None
         self._status = replace(
-            self._status,
-            current_variant=cell.variant,
-            current_task=cell.task.value,
-            current_prompt=cell.prompt_id or (cell.shape.value if cell.shape else "warm-up"),
-            activity=None,
+            self._status, current_variant=variant, current_task=task, current_prompt=prompt, activity=None
         )
         self._request = _Request(limits, time.monotonic())
 
@@ -135,7 +136,10 @@ class Supervisor:
 
     def count(self, cell: Cell, *, failed: bool) -> None:
         """A measured cell is stored."""
-        key = f"{cell.variant}|{cell.task.value}"
+        self.count_done(f"{cell.variant}|{cell.task.value}", failed=failed)
+
+    def count_done(self, key: str, *, failed: bool) -> None:
+        """One more of what the status counts under `key` is stored."""
         before = self._status.per_cell[key]
         after = Progress(total=before.total, done=before.done + 1, failed=before.failed + failed)
         self._status = replace(
