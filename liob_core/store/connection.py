@@ -45,10 +45,14 @@ def read(path: Path, *, wait_s: float = DEFAULT_WAIT_S) -> Iterator[duckdb.DuckD
     Raises MissingError without a file, BusyError where another process writes for longer than
     `wait_s`, FileError where the file is not LIOB's or is damaged.
     """
+    missing = MissingError(f"There are no results at {path} yet. Run a benchmark first.")
     if not path.exists():
-        raise MissingError(f"There are no results at {path} yet. Run a benchmark first.")
+        raise missing
     with _connection(path, wait_s=wait_s, read_only=True) as con:
-        _check_version(schema.current_version(con), path)
+        version = schema.current_version(con)
+        if version == 0 and schema.is_empty(con):  # its first writer was killed before it had made a table
+            raise missing
+        _check_version(version, path)
         yield con
 
 

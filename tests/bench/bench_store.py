@@ -8,6 +8,7 @@ readings are ingested apart, since a run of that many samples has far fewer.
 
 import argparse
 import json
+import os
 import statistics
 import tempfile
 import time
@@ -36,15 +37,24 @@ def seconds(work: Callable[[], object]) -> float:
 
 
 def bench_appends(folder: Path, sample: Sample, n_appends: int) -> dict[str, float]:
-    """What one fsynced append costs the measuring loop, in ms."""
-    with Journal(folder) as journal:
-        times = [seconds(lambda: journal.append(sample)) * 1e3 for _ in range(n_appends)]
+    """What one append costs the measuring loop, and how much of it is the disk's own fsync, in ms."""
+    times, plain_times = [], []
+    with Journal(folder) as journal, (folder / "plain").open("ab", buffering=0) as plain:
+
+        def write_plain() -> None:
+            plain.write(b"x" * 2400)
+            os.fsync(plain.fileno())
+
+        for _ in range(n_appends):  # in turn, since a shared disk has moods
+            times.append(seconds(lambda: journal.append(sample)) * 1e3)
+            plain_times.append(seconds(write_plain) * 1e3)
     cuts = statistics.quantiles(times, n=100)
     size = (folder / JOURNAL_FILE).stat().st_size / n_appends
     return {
         "append_ms_p50": cuts[49],
         "append_ms_p95": cuts[94],
         "append_ms_max": max(times),
+        "plain_fsync_ms_p50": statistics.median(plain_times),
         "line_bytes": size,
     }
 

@@ -19,7 +19,14 @@ from liob_core.analysis.ingest import ingest_run
 from liob_core.bench.plan import SHAPE_TOKENS, make_plan
 from liob_core.models.variant import fake_variant
 from liob_core.monitor.clock import utc_iso
-from liob_core.store.journal import JOURNAL_FILE, READINGS_FILE, write_spec
+from liob_core.store.journal import (
+    JOURNAL_FILE,
+    MACHINE_FILE,
+    PROMPTS_FILE,
+    READINGS_FILE,
+    write_atomic,
+    write_spec,
+)
 from liob_core.types import (
     Cell,
     Check,
@@ -32,6 +39,7 @@ from liob_core.types import (
     Outcome,
     Prompt,
     Reading,
+    RenderedPrompt,
     RunSpec,
     Sample,
     Sampling,
@@ -43,6 +51,7 @@ from liob_core.types import (
     Unload,
     to_json,
 )
+from tests.unit.store.builders import make_machine
 
 BIGGEST_SHARE = 0.4
 N_RUNS = 6
@@ -101,6 +110,9 @@ def write_run_folder(runs_dir: Path, spec: RunSpec, n_readings: int) -> Path:
     run_dir = runs_dir / spec.run_id
     run_dir.mkdir(parents=True)
     write_spec(run_dir, spec)
+    write_atomic(run_dir / MACHINE_FILE, json.dumps(to_json(make_machine())))
+    prompts = spec.suite.prompts if spec.suite else ()
+    write_atomic(run_dir / PROMPTS_FILE, json.dumps([to_json(_rendered(prompt)) for prompt in prompts]))
     now_ns = start_ns = FIRST_RUN_NS + RUN_EVERY_NS * int(spec.run_id[-4:])
     with (run_dir / JOURNAL_FILE).open("w", encoding="utf-8") as file:
 
@@ -188,6 +200,17 @@ def _samples(spec: RunSpec, load: Load, cells: Sequence[Cell], start_ns: int) ->
             check=CheckOutcome(result=has_passed, reason="") if prompt and prompt.check else None,
         )
         now_ns += end_ns
+
+
+def _rendered(prompt: Prompt) -> RenderedPrompt:
+    return RenderedPrompt(
+        prompt_id=prompt.prompt_id,
+        text=prompt.messages[0].content,
+        sha256="0" * 64,
+        n_tokens=90,
+        templated=False,
+        template_sha256=None,
+    )
 
 
 def _load(spec: RunSpec, label: str, block: int, now_ns: int) -> Load:

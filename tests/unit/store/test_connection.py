@@ -13,6 +13,15 @@ def test_read_without_a_file_says_what_to_do(tmp_path: Path) -> None:
         pass
 
 
+def test_a_database_whose_first_writer_was_killed_is_missing_until_the_next_one(tmp_path: Path) -> None:
+    path = tmp_path / "liob.duckdb"
+    duckdb.connect(str(path)).close()
+    with pytest.raises(MissingError, match="Run a benchmark first"), connection.read(path):
+        pass
+    with connection.write(path) as con:
+        assert con.execute("SELECT count(*) FROM results").fetchone() == (0,)
+
+
 def test_read_cannot_write_nor_reach_other_files(db: Path, tmp_path: Path) -> None:
     (tmp_path / "secret.csv").write_text("a\n1\n")
     with connection.read(db) as con:
