@@ -15,7 +15,7 @@ from liob_core.analysis.words import UNKNOWN, memory, three_digits
 from liob_core.cli.models import JsonOption
 from liob_core.cli.output import err, out, print_json, print_table
 from liob_core.config import load_settings
-from liob_core.errors import LiobError, UsageError
+from liob_core.errors import FileError, LiobError, UsageError
 from liob_core.models.gguf import find_models
 from liob_core.models.hub import list_variants, read_remote_model
 from liob_core.models.hub_cache import cached_path, cached_repos
@@ -47,10 +47,7 @@ class _Row:
 @models_app.command("list")
 def list_models(as_json: JsonOption = False) -> None:
     """List the GGUF models on this machine: LIOB's own and those in the Hub cache."""
-    folder = load_settings().models_dir
-    entries: list[dict[str, Any]] = []
-    if folder.is_dir() and any(folder.rglob("*.gguf")):
-        entries += [_local_entry(path) for path in find_models(folder)]
+    entries = [_local_entry(path) for path in _own_models(load_settings().models_dir)]
     for repo in cached_repos():
         entries += [_cached_entry(repo, variant) for variant in repo.variants]
     if as_json:
@@ -60,6 +57,13 @@ def list_models(as_json: JsonOption = False) -> None:
     else:
         columns = [("where", "left"), ("label", "left"), ("size", "right"), ("path", "left")]
         print_table("", columns, [_list_row(entry) for entry in entries])
+
+
+def _own_models(folder: Path) -> list[Path]:
+    try:
+        return find_models(folder) if folder.is_dir() else []
+    except FileError:  # none there, which is no mistake here
+        return []
 
 
 def _local_entry(path: Path) -> dict[str, Any]:

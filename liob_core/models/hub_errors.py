@@ -45,6 +45,10 @@ _NO_REPO = (
     "with an account that may read it."
 )
 _REFUSED = "The Hub refuses {repo} (HTTP {status}). Check the name and the revision."
+_NOT_STORED = (
+    "The storage behind the Hub refuses {path} (HTTP {status}). Try again; if that stays so, choose "
+    "another file."
+)
 _BUSY = "The Hub has had too many requests from here. Wait some minutes and try again."
 _FAULT = "The Hub at {hub} has a fault now (HTTP {status}). Try again later."
 _BY_KIND = (
@@ -96,6 +100,8 @@ def _sentence(error: Exception, repo_id: str, revision: str | None, path: str | 
         )
     if isinstance(error, httpx2.TimeoutException):
         reason = "it does not answer in time"
+    elif isinstance(error, httpx2.ProxyError):
+        reason = "the proxy refuses"
     elif isinstance(error, httpx2.ConnectError):
         reason = str(error) or "no connection"
     else:
@@ -117,6 +123,8 @@ def _refusal(error: HfHubHTTPError, repo_id: str, revision: str | None, path: st
         sentence = _GATED_ACCOUNT if has_token else _GATED
     elif status == 401 and has_token and not isinstance(error, RepositoryNotFoundError):
         sentence = _REFUSED_LOGIN
+    elif not str(error.response.url).startswith(constants.ENDPOINT) and type(error) is HfHubHTTPError:
+        sentence = _NOT_STORED
     else:
         known = (sentence for kind, sentence in _BY_KIND if isinstance(error, kind))
         sentence = next(known, _BY_STATUS.get(status, _REFUSED))

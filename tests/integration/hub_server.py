@@ -57,7 +57,6 @@ class ScriptedHub:
     knows_ranges: bool = True
     lies: dict[str, bytes] = field(default_factory=dict)  # other bytes than the list describes
     xet: bool = False
-    stalled: threading.Event = field(default_factory=threading.Event)
     go_on: threading.Event = field(default_factory=threading.Event)
 
     def requests(self, host: str, method: str | None = None) -> list[Asked]:
@@ -214,7 +213,6 @@ class _Handler(BaseHTTPRequestHandler):
                     stall, self.hub.stall_after = self.hub.stall_after, None
                 self.wfile.write(body[: cut if stall is None else stall])
                 if stall is not None:
-                    self.hub.stalled.set()
                     self.hub.go_on.wait()
             if cut is not None:
                 self._hang_up()
@@ -225,6 +223,13 @@ class _Handler(BaseHTTPRequestHandler):
         """Say nothing."""
 
 
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, *_: Any) -> None:
+        """Say nothing of clients that hang up: some tests kill them."""
+
+
 @contextmanager
 def scripted_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedHub]:
     """A Hub with its store; the library is pointed to it, with an empty cache and no token."""
@@ -232,7 +237,7 @@ def scripted_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sc
     servers = []
     for host in ("hub", "store"):
         handler = type("Handler", (_Handler,), {"hub": hub, "host": host})
-        server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        server = _Server(("127.0.0.1", 0), handler)
         threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
         servers.append(server)
     hub.url, hub.store_url = (f"http://127.0.0.1:{server.server_address[1]}" for server in servers)

@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from liob_core.cli.app import app
-from liob_core.config import PROJECT_DIR
+from liob_core.config import PROJECT_DIR, load_settings
 from liob_core.errors import FileError, LiobError, MissingError, UsageError
 from liob_core.models.gguf import read_model
 from liob_core.models.hub import list_variants, read_remote_model
@@ -256,6 +256,7 @@ def test_xet_storage_is_read_without_its_client_and_without_leaking(
     with_model(hub, model).xet = True
     repo = list_variants(REF)
     assert read_remote_model(repo, repo.variants[0]).n_tensors == 7
+    assert download(repo, repo.variants[0])[0].read_bytes() == model.read_bytes()
     assert {one.headers.get("authorization") for one in hub.requests("store")} == {None}
 
 
@@ -362,10 +363,16 @@ def test_commands_pull_and_list(hub: ScriptedHub, model: Path) -> None:
     with_model(hub, model)
     invoke = partial(CliRunner().invoke, app, catch_exceptions=False)
     assert invoke(["models", "list", "--json"]).stdout == "[]\n"
+    own = load_settings().models_dir / "mine-Q8_0.gguf"
+    own.parent.mkdir(parents=True)
     pulled = invoke(["models", "pull", REPO, model.name])
     path = pulled.stdout.strip()
     assert Path(path).read_bytes() == model.read_bytes()
-    (entry,) = json.loads(invoke(["models", "list", "--json"]).stdout)
+    own.write_bytes(model.read_bytes())
+    mine, entry = sorted(
+        json.loads(invoke(["models", "list", "--json"]).stdout), key=lambda one: bool(one["repo_id"])
+    )
+    assert (mine["label"], mine["path"]) == ("Q8_0", str(own))
     assert entry == {
         "repo_id": REPO,
         "commit": COMMIT,
