@@ -12,6 +12,7 @@ from liob_core.analysis.ingest import ingest_run
 from liob_core.bench.status import read_status_file
 from liob_core.config import PROJECT_DIR, Settings, load_settings
 from liob_core.errors import BusyError, LiobError
+from liob_core.store.connection import is_outdated, write
 from liob_core.store.ingest import is_behind
 
 log = logging.getLogger("liob.catch_up")
@@ -29,6 +30,9 @@ def runs_behind(settings: Settings) -> list[str]:
 
 def catch_up(settings: Settings) -> int:
     """How many runs were brought into the database; a broken one is told and left."""
+    if is_outdated(settings.database):
+        with write(settings.database):  # opening it to write applies the migrations
+            log.info("The database has the newest schema now.")
     n_runs = 0
     for run_id in runs_behind(settings):
         try:
@@ -43,7 +47,7 @@ def catch_up(settings: Settings) -> int:
 
 def catch_up_in_child(settings: Settings, timeout_s: float = 60.0) -> None:
     """The same in a child process; waits for it, and leaves it for the next time where it takes longer."""
-    if not runs_behind(settings):
+    if not is_outdated(settings.database) and not runs_behind(settings):
         return
     try:
         subprocess.run(

@@ -70,6 +70,15 @@ def write(path: Path, *, wait_s: float = DEFAULT_WAIT_S) -> Iterator[duckdb.Duck
         yield con
 
 
+def is_outdated(path: Path) -> bool:
+    """Whether the database at `path` lacks migrations of this LIOB; `write` applies them."""
+    try:
+        with read(path) as con:
+            return schema.current_version(con) < schema.newest_version()
+    except MissingError:
+        return False
+
+
 def query(path: Path, sql: str, params: Sequence[object] = ()) -> pd.DataFrame:
     """The answer to one question, over a connection of its own."""
     with read(path) as con:

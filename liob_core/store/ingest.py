@@ -44,6 +44,7 @@ class IngestReport:
     n_events: int
     n_skipped_lines: int
     state: str
+    n_judgements: int = 0
 
 
 def ingest(
@@ -116,6 +117,7 @@ def _ingest(con: duckdb.DuckDBPyConnection, run_dir: Path) -> IngestReport:
         n_readings=n_readings,
         n_skipped_lines=int(str(course["n_skipped_lines"])),
         state=str(course["state"]),
+        n_judgements=counts["judgements"],
     )
 
 
@@ -124,7 +126,7 @@ def _ingest_journal(
 ) -> tuple[int, dict[str, int]]:
     """The offset reached, and how many rows were new by table."""
     offset = _resume_offset(path, stored_offset)
-    counts = dict.fromkeys(("samples", "loads", "events"), 0)
+    counts = dict.fromkeys(Batch().columns(), 0)
     if offset < stored_offset:
         event = event_row(run_id, stored_offset, "journal_changed", "It was read again from its start.")
         counts["events"] += bulk.insert(con, "events", bulk.by_column([event]), on_conflict="OR IGNORE")

@@ -19,7 +19,17 @@ from pydantic import TypeAdapter, ValidationError
 
 from liob_core.errors import FileError
 from liob_core.monitor import clock
-from liob_core.types import JsonValue, Load, Outcome, RunSpec, Sample, Unload, to_json
+from liob_core.types import (
+    CalibrationResult,
+    JsonValue,
+    Judgement,
+    Load,
+    Outcome,
+    RunSpec,
+    Sample,
+    Unload,
+    to_json,
+)
 
 SCHEMA_VERSION = 1
 SPEC_FILE = "spec.json"
@@ -28,7 +38,14 @@ PROMPTS_FILE = "prompts.json"
 JOURNAL_FILE = "journal.jsonl"
 READINGS_FILE = "readings.jsonl"
 
-_KINDS: Mapping[type, str] = {Sample: "sample", Load: "load", Unload: "unload"}
+Record = Sample | Load | Unload | Judgement | CalibrationResult
+_KINDS: Mapping[type, str] = {
+    Sample: "sample",
+    Load: "load",
+    Unload: "unload",
+    Judgement: "judgement",
+    CalibrationResult: "calibration",
+}
 _TAIL_BYTES = 1 << 16
 
 
@@ -47,7 +64,7 @@ class Journal:
                 f"The journal {self._path} cannot be written: {error.strerror}. Check its permissions."
             ) from error
 
-    def append(self, record: Sample | Load | Unload) -> None:
+    def append(self, record: Record) -> None:
         """Nothing, once the record is on disk; raises FileError where it cannot be, and leaves no part."""
         self._append(_KINDS[type(record)], to_json(record))
 

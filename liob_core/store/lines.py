@@ -9,7 +9,7 @@ from liob_core.monitor import clock
 from liob_core.store import rows
 from liob_core.store.bulk import SURROGATE, Columns, by_column
 from liob_core.store.journal import SCHEMA_VERSION, adapter
-from liob_core.types import JsonValue, Load, Sample, Unload
+from liob_core.types import CalibrationResult, JsonValue, Judgement, Load, Sample, Unload
 
 # NaN and Infinity are unknown. Made once: json.loads would make one for every line.
 _DECODER = json.JSONDecoder(parse_constant=lambda _: None)
@@ -24,11 +24,19 @@ class Batch:
     loads: list[dict[str, object]] = field(default_factory=list)
     unloads: list[dict[str, object]] = field(default_factory=list)
     events: list[dict[str, object]] = field(default_factory=list)
+    judgements: list[dict[str, object]] = field(default_factory=list)
+    calibrations: list[dict[str, object]] = field(default_factory=list)
 
     def columns(self) -> dict[str, Columns]:
         """What is new, by table."""
         samples = zip(rows.SAMPLE_COLUMNS, zip(*self.samples, strict=True), strict=False)
-        return {"loads": by_column(self.loads), "samples": dict(samples), "events": by_column(self.events)}
+        return {
+            "loads": by_column(self.loads),
+            "samples": dict(samples),
+            "events": by_column(self.events),
+            "judgements": by_column(self.judgements),
+            "calibrations": by_column(self.calibrations),
+        }
 
 
 def parse_line(line: bytes, run_id: str, start: int, batch: Batch) -> None:
@@ -49,6 +57,10 @@ def parse_line(line: bytes, run_id: str, start: int, batch: Batch) -> None:
             batch.loads.append(rows.load_row(adapter(Load).validate_python(data)))
         case "unload":
             batch.unloads.append(rows.unload_row(adapter(Unload).validate_python(data)))
+        case "judgement":
+            batch.judgements.append(rows.judgement_row(adapter(Judgement).validate_python(data)))
+        case "calibration":
+            batch.calibrations.append(rows.calibration_row(adapter(CalibrationResult).validate_python(data)))
         case "event":
             name, detail = str(data.get("event")), str(data.get("detail", ""))
             batch.events.append(event_row(run_id, start, name, detail, str(data.get("utc"))))

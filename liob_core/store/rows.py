@@ -12,7 +12,9 @@ from operator import attrgetter
 
 from liob_core.metrics import SampleMetrics, sample_metrics
 from liob_core.types import (
+    CalibrationResult,
     JsonValue,
+    Judgement,
     Load,
     Machine,
     Reading,
@@ -110,6 +112,20 @@ def unload_row(unload: Unload) -> dict[str, object]:
     """What the end of a load adds to its row."""
     row = {name: getattr(unload, name) for name in ("load_id", *_UNLOAD)}
     return {**row, "ended_utc": to_utc(unload.ended_utc)}
+
+
+def judgement_row(judgement: Judgement) -> dict[str, object]:
+    """One row of raw.judgements."""
+    row: dict[str, object] = dict(to_json(judgement))
+    row["judged_utc"] = to_utc(str(row.pop("utc")))
+    return {**row, "earlier_replies": json_text(list(judgement.earlier_replies) or None)}
+
+
+def calibration_row(result: CalibrationResult) -> dict[str, object]:
+    """One row of raw.calibrations."""
+    row: dict[str, object] = dict(to_json(result))
+    row["judged_utc"], row["item_kind"] = to_utc(str(row.pop("utc"))), row.pop("kind")
+    return row
 
 
 def reading_row(run_id: str, reading: Reading) -> tuple[object, ...]:

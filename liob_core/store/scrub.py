@@ -24,6 +24,8 @@ _COLUMNS = {
     "events": ("detail",),
     "summary": ("unknown",),
     "paired_deltas": ("reason",),
+    "judgements": ("judge", "reason"),
+    "calibrations": ("judge",),
 }
 
 _HOST = re.compile(r"(\w+://)[^/\s\"']+")

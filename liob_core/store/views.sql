@@ -246,3 +246,38 @@ FROM raw.gpu_readings;
 CREATE OR REPLACE VIEW main.events AS
 SELECT run_id, event_utc, event, detail, journal_offset
 FROM raw.events;
+
+CREATE OR REPLACE VIEW main.judgements AS
+SELECT
+    run_id,
+    sample_id,
+    variant,
+    prompt_id,
+    judge,
+    state,
+    score,
+    reason,
+    raw_reply,
+    attempts,
+    -- beyond the promise
+    mode,
+    result,
+    preferred_first,
+    preferred_second,
+    raw_reply_second,
+    reference_sample_id,
+    length_ratio,
+    lengths_differ,
+    calibration_share,
+    is_self,
+    judged_utc,
+    judge_key,
+    earlier_replies,
+    judgement_id
+FROM raw.judgements;
+
+CREATE OR REPLACE VIEW main.calibrations AS
+SELECT
+    run_id, judge, mode, item_id, item_kind, expected, got, is_right, state, raw_reply, attempts, judged_utc,
+    judge_key, set_sha256, calibration_id
+FROM raw.calibrations;

@@ -14,12 +14,16 @@ from liob_core.store.journal import (
     write_spec,
 )
 from liob_core.types import (
+    CalibrationResult,
     Cell,
     Check,
     CheckOutcome,
     CheckResult,
     Counters,
     GpuReading,
+    Judgement,
+    JudgeMode,
+    JudgeState,
     Load,
     LoadSettings,
     Machine,
@@ -200,6 +204,49 @@ def make_unload() -> Unload:
         peak_vram_reason="no device",
         sampler_cpu_share=0.004,
     )
+
+
+def make_judgement(number: int = 1, **changes: Any) -> Judgement:
+    judgement = Judgement(
+        judgement_id=f"{RUN_ID}/judgement-{number:05d}",
+        run_id=RUN_ID,
+        sample_id=f"{RUN_ID}/c0@1",
+        variant="Q4_0",
+        prompt_id="p0",
+        judge="a judge",
+        judge_key="j1",
+        mode=JudgeMode.SINGLE,
+        state=JudgeState.SCORED,
+        score=7,
+        reason="It is right.",
+        raw_reply='{"score": 7}',
+        attempts=1,
+        utc="2026-11-30T13:00:00Z",
+        calibration_share=0.9,
+        is_self=False,
+    )
+    return replace(judgement, **changes)
+
+
+def make_calibration(number: int = 1, **changes: Any) -> CalibrationResult:
+    result = CalibrationResult(
+        calibration_id=f"{RUN_ID}/calibration-{number:05d}",
+        run_id=RUN_ID,
+        judge="a judge",
+        judge_key="j1",
+        mode=JudgeMode.SINGLE,
+        set_sha256="c" * 64,
+        item_id=f"gold-{number}",
+        kind="gold",
+        expected="good",
+        got="9",
+        is_right=True,
+        state=JudgeState.SCORED,
+        raw_reply='{"score": 9}',
+        attempts=1,
+        utc="2026-11-30T12:59:00Z",
+    )
+    return replace(result, **changes)
 
 
 def make_reading(number: int) -> Reading:

@@ -18,6 +18,7 @@ tpot_ms, e2e_ms, prefill_tps, decode_tps, decode_tps_client, engine_prompt_ms, e
 cpu_other_share, check_result"""
 LOADS = """load_id, run_id, variant, block, started_utc, asked, effective, weights_bytes, kv_bytes,
 compute_bytes, output_bytes, load_ms, host_rss_bytes"""
+JUDGEMENTS = """run_id, sample_id, variant, prompt_id, judge, state, score, reason, raw_reply, attempts"""
 
 
 @pytest.fixture
@@ -26,7 +27,10 @@ def con(db: Path) -> Iterator[duckdb.DuckDBPyConnection]:
         yield open_con
 
 
-@pytest.mark.parametrize(("view", "promised"), [("results", RESULTS), ("samples", SAMPLES), ("loads", LOADS)])
+@pytest.mark.parametrize(
+    ("view", "promised"),
+    [("results", RESULTS), ("samples", SAMPLES), ("loads", LOADS), ("judgements", JUDGEMENTS)],
+)
 def test_views_begin_with_the_promised_columns_in_order(
     con: duckdb.DuckDBPyConnection, view: str, promised: str
 ) -> None:
@@ -70,7 +74,27 @@ def test_migrations_are_applied_once_and_recorded(tmp_path: Path) -> None:
     path = tmp_path / "liob.duckdb"
     for _ in range(2):
         with connection.write(path) as con:
-            assert con.execute("SELECT number, name FROM raw.migrations").fetchall() == [(1, "initial")]
+            applied = con.execute("SELECT number, name FROM raw.migrations ORDER BY number").fetchall()
+            assert applied[:2] == [(1, "initial"), (2, "judgements")]
+            assert [number for number, _ in applied] == list(range(1, schema.newest_version() + 1))
+
+
+def test_an_older_database_is_brought_up_to_date_without_loss(tmp_path: Path) -> None:
+    path = tmp_path / "liob.duckdb"
+    first = Path(schema.__file__).parent / "migrations" / "0001_initial.sql"
+    with duckdb.connect(str(path)) as con:
+        con.execute("CREATE SCHEMA raw")
+        con.execute(
+            "CREATE TABLE raw.migrations (number INTEGER PRIMARY KEY, name VARCHAR, applied_utc TIMESTAMP)"
+        )
+        con.execute(first.read_text(encoding="utf-8"))
+        con.execute("INSERT INTO raw.migrations VALUES (1, 'initial', now()::TIMESTAMP)")
+        con.execute("INSERT INTO raw.events VALUES ('r', 0, 'started', NULL, '')")
+    assert connection.is_outdated(path)
+    with connection.write(path) as con:
+        assert con.execute("SELECT count(*) FROM events").fetchone() == (1,)
+        assert con.execute("SELECT count(*) FROM judgements").fetchone() == (0,)
+    assert not connection.is_outdated(path)
 
 
 def test_a_database_of_a_newer_liob_is_refused_to_readers_and_writers(db: Path) -> None:

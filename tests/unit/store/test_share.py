@@ -10,10 +10,12 @@ from liob_core.errors import MissingError, UsageError
 from liob_core.store import database, schema
 from liob_core.store.journal import Journal
 from liob_core.store.share import VIEWS, export_run, read_manifest
-from liob_core.types import Outcome
+from liob_core.types import JudgeState, Outcome
 from tests.unit.store.builders import (
     MODEL_FOLDER,
     RUN_ID,
+    make_calibration,
+    make_judgement,
     make_load,
     make_run_folder,
     make_sample,
@@ -35,6 +37,8 @@ def shared_db(tmp_path: Path, db: Path) -> Path:
         journal.append(make_load(load_id="l2", outcome=Outcome.ENGINE_ERROR, reason=failed))
         journal.append(make_sample(5, outcome=Outcome.ENGINE_ERROR, reason=failed))
         journal.append(make_sample(6, response='see /home/jane/x, nul \x00, =1+1, "quoted"\nnew line'))
+        journal.append(make_calibration())
+        journal.append(make_judgement(state=JudgeState.JUDGE_ERROR, score=None, reason=failed))
         journal.append_event("failed", failed)
     other = make_run_folder(tmp_path, run_id=OTHER_RUN)
     with database.write(db) as con:
@@ -75,6 +79,8 @@ def test_one_run_arrives_whole(shared_db: Path, tmp_path: Path, format_: str) ->
         "machines": 1,
         "readings": 5,
         "gpu_readings": 5,
+        "judgements": 1,
+        "calibrations": 1,
     }
     [answer] = [row for row in views["samples"] if row["cell_id"] == "c6"]
     assert answer["response"] == 'see /home/jane/x, nul \x00, =1+1, "quoted"\nnew line'
