@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from liob_core.engines.protocol import Chunk
+from liob_core.bench.wording import is_near
+from liob_core.engines.protocol import Chunk, Request
 from liob_core.types import Counters, Outcome, Stamps
 
 # Shortest loop worth the name: this many characters at the end that only repeat one unit.
@@ -31,6 +32,7 @@ class Recording:
     first_event_tokens: int | None = None
     counters: Counters | None = None
     truncated: bool = False
+    note: str | None = None
 
     def stamps(self) -> Stamps:
         """The stamps as a record."""
@@ -79,6 +81,7 @@ def record(
         if chunk.counters is not None:
             recording.counters = chunk.counters
             recording.truncated = chunk.truncated
+            recording.note = chunk.note
     recording.end_ns = time.perf_counter_ns() - sent_ns
 
 
@@ -102,11 +105,11 @@ def ending_of(recording: Recording, *, fixed_length: bool) -> Ending:
     if not fixed_length and not recording.response.strip():
         return _without_answer(recording, hit_limit)
     if not hit_limit:
-        return Ending(Outcome.OK)
+        return Ending(Outcome.OK, recording.note)
     unit = None if fixed_length else loop_unit(recording.response)
     if unit is not None:
         return Ending(Outcome.REPETITION, f"the answer ends in a loop of {unit[:40]!r}")
-    return Ending(Outcome.LENGTH)
+    return Ending(Outcome.LENGTH, recording.note)
 
 
 def _without_answer(recording: Recording, hit_limit: bool) -> Ending:
@@ -115,10 +118,44 @@ def _without_answer(recording: Recording, hit_limit: bool) -> Ending:
     return Ending(Outcome.TRUNCATED_THINKING if hit_limit else Outcome.THINKING_ONLY)
 
 
+def shape_ending(request: Request, recording: Recording, ending: Ending) -> Ending:
+    """How a request of fixed length ended: as `ending` says, or as one that did not have its length.
+
+    Token ids are met exactly. Text is met nearly, and its answer may end early where the engine cannot go
+    on past the end token; both counts are stored, and what is off is in no average.
+    """
+    if request.fixed_length is None or recording.counters is None:
+        return ending
+    if ending.outcome is Outcome.CONTEXT_EXCEEDED:
+        return ending
+    n_in, n_out = request.fixed_length
+    if isinstance(request.prompt, str):
+        problem = text_mismatch(recording.counters, n_in, n_out)
+    else:
+        problem = count_mismatch(recording.counters, n_in, n_out)
+    return ending if problem is None else Ending(Outcome.BAD_REPLY, problem)
+
+
 def count_mismatch(counters: Counters, n_in: int, n_out: int) -> str | None:
     """Why a fixed shape was not met, or None where its token counts were met exactly."""
     if (counters.prompt_tokens, counters.output_tokens) == (n_in, n_out):
         return None
+    return _off(counters, n_in, n_out)
+
+
+def text_mismatch(counters: Counters, n_in: int, n_out: int) -> str | None:
+    """Why a fixed shape sent as text was not met, or None where it was met nearly."""
+    n_written = counters.output_tokens
+    if n_written is not None and n_written < n_out and counters.stop_type != "limit":
+        return (
+            f"the model ended its answer after {n_written} of {n_out} tokens, which the engine cannot forbid"
+        )
+    if n_written != n_out or not is_near(counters.prompt_tokens, n_in):
+        return _off(counters, n_in, n_out)
+    return None
+
+
+def _off(counters: Counters, n_in: int, n_out: int) -> str:
     return (
         f"the shape asks for {n_in} tokens in and {n_out} out; "
         f"the engine counted {counters.prompt_tokens} and {counters.output_tokens}"

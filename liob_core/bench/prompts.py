@@ -13,14 +13,18 @@ PROMPTS_FILE = "prompts.json"
 LONGEST_BOS_CHARS = 40
 
 
-def render_suite(suite: Suite, variant: Variant, engine: Engine) -> dict[str, RenderedPrompt]:
+def render_suite(
+    suite: Suite, variant: Variant, engine: Engine, *, by_engine: bool = False
+) -> dict[str, RenderedPrompt]:
     """Each prompt of the suite, by id, as the template in this variant's own file renders it.
 
     Whether there is a template comes from the file's header, never from the engine: engines make one up.
+    That one is wanted `by_engine` alone, where the engine's own behaviour is what is compared.
     """
-    template_sha256 = variant.model.chat_template_sha256 if variant.model else None
+    is_files_own = engine.capabilities.uses_file_template
+    template_sha256 = variant.model.chat_template_sha256 if variant.model and is_files_own else None
     has_template = engine.capabilities.renders_templates and (
-        variant.model is None or variant.model.has_chat_template
+        by_engine or variant.model is None or variant.model.has_chat_template
     )
     return {
         prompt.prompt_id: _render(prompt, engine, template_sha256 if has_template else None, has_template)
@@ -66,7 +70,9 @@ def _render(
     prompt: Prompt, engine: Engine, template_sha256: str | None, has_template: bool
 ) -> RenderedPrompt:
     text = engine.render(prompt.messages) if has_template else plain_text(prompt.messages)
-    text, n_tokens = without_doubled_bos(text, engine)
+    n_tokens: int | None = None
+    if engine.capabilities.tokenizes:
+        text, n_tokens = without_doubled_bos(text, engine)
     return RenderedPrompt(
         prompt_id=prompt.prompt_id,
         text=text,

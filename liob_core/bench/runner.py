@@ -7,10 +7,11 @@ from pathlib import Path
 from time import perf_counter_ns
 
 from liob_core.bench.loading import Loader, Session, reason_of
-from liob_core.bench.measure import Ending, Recording, count_mismatch, ending_of, prompt_sha256, record
+from liob_core.bench.measure import Ending, Recording, ending_of, prompt_sha256, record, shape_ending
 from liob_core.bench.prompts import read_prompts, render_suite, write_prompts
 from liob_core.bench.requests import make_request, prompt_of
 from liob_core.bench.supervisor import Supervisor
+from liob_core.bench.wording import Calibration
 from liob_core.engines.protocol import Engine, Request
 from liob_core.errors import EngineFailure, LiobError
 from liob_core.monitor import clock
@@ -81,6 +82,7 @@ class Runner:
         self._supervisor = supervisor
         self._variants = {variant.label: variant for variant in spec.variants}
         self._prompts: Mapping[str, RenderedPrompt] = {}
+        self._calibrations: dict[str, Calibration] = {}
 
     def run(self, cells: Sequence[Cell], after_block: Callable[[], None]) -> None:
         """Do every cell; raises `Cancelled`, or LiobError where the run as a whole cannot go on."""
@@ -96,7 +98,7 @@ class Runner:
         stored = read_prompts(self._run_dir)
         if stored is not None:
             return stored
-        if self._spec.prompt_mode == "own":
+        if self._spec.prompt_mode != "reference":
             return {}
         prompts = self._render_with_reference()
         write_prompts(self._run_dir, prompts)
@@ -126,7 +128,9 @@ class Runner:
         raise LiobError(f"No file with the reference's chat template could be loaded: {problem}")
 
     def _render_all(self, variant: Variant) -> Mapping[str, RenderedPrompt]:
-        return render_suite(self._spec.suite, variant, self._engine) if self._spec.suite else {}
+        by_engine = self._spec.prompt_mode == "engine"
+        suite = self._spec.suite
+        return render_suite(suite, variant, self._engine, by_engine=by_engine) if suite else {}
 
     # --- blocks -------------------------------------------------------------------------------
 
@@ -156,7 +160,7 @@ class Runner:
             self._stop_if_cancelled()
             return _Breakdown(failure, load_failed=True)
         try:
-            if self._spec.prompt_mode == "own":
+            if self._spec.prompt_mode != "reference":
                 self._prompts = self._render_all(variant)
             for cell in warmups:
                 failure_or_none = self._execute(session, cell)
@@ -192,12 +196,15 @@ class Runner:
     def _execute(self, session: Session, cell: Cell) -> EngineFailure | None:
         """Send, record and store one cell; the failure after which the engine must be loaded again."""
         self._stop_if_cancelled()
-        request = make_request(self._spec, session.variant, cell, self._prompts)
+        calibration = self._calibration(session.variant)
+        request = make_request(self._spec, session.variant, cell, self._prompts, calibration)
         recording, failure = Recording(clock.utc_ns()), None
         self._supervisor.begin(cell, request.limits)
         sent_ns = perf_counter_ns()
         try:
-            record(recording, self._engine.generate(request), sent_ns, self._supervisor.beat)
+            chunks = self._engine.generate(request)
+            sent_ns = perf_counter_ns()  # what the engine had to ask before is no part of the request
+            record(recording, chunks, sent_ns, self._supervisor.beat)
         except EngineFailure as error:
             recording.end_ns = perf_counter_ns() - sent_ns
             failure = error
@@ -208,6 +215,8 @@ class Runner:
             ending = aborted or Ending(failure.outcome, reason_of(failure))
         self._journal.append(self._sample(session, cell, request, recording, ending))
         session.is_cold = False
+        if calibration is not None:
+            _learn(calibration, request, recording.counters)
         if ending.outcome is Outcome.CANCELLED:
             raise Cancelled
         if not cell.warmup:
@@ -232,7 +241,7 @@ class Runner:
             started_utc=clock.utc_iso(began_ns),
             outcome=ending.outcome,
             reason=ending.reason,
-            cold=session.is_cold,
+            cold=session.is_cold or bool(recording.counters and recording.counters.cold),
             prompt=prompt if isinstance(prompt, str) else None,
             prompt_sha256=prompt_sha256(prompt) if prompt is not None else None,
             response=recording.response,
@@ -242,6 +251,12 @@ class Runner:
             surroundings=self._sampler.window(began_ns, ended_ns) if request else Surroundings(),
             check=self._check(cell, ending.outcome, recording.response),
         )
+
+    def _calibration(self, variant: Variant) -> Calibration | None:
+        """What is known of words and tokens, where the engine takes no token ids."""
+        if self._engine.capabilities.takes_token_ids:
+            return None
+        return self._calibrations.setdefault(variant.label, Calibration())
 
     def _check(self, cell: Cell, outcome: Outcome, response: str) -> CheckOutcome | None:
         if cell.prompt_id is None or outcome not in GRADED:
@@ -254,11 +269,12 @@ class Runner:
             raise Cancelled
 
 
+def _learn(calibration: Calibration, request: Request, counters: Counters | None) -> None:
+    is_speed_text = request.fixed_length is not None and isinstance(request.prompt, str)
+    if is_speed_text and counters is not None and counters.prompt_tokens is not None:
+        calibration.learn(str(request.prompt), counters.prompt_tokens)
+
+
 def _ending(request: Request, recording: Recording) -> Ending:
-    fixed_length = request.sampling.ignore_eos
-    ending = ending_of(recording, fixed_length=fixed_length)
-    if fixed_length and recording.counters is not None and ending.outcome is not Outcome.CONTEXT_EXCEEDED:
-        mismatch = count_mismatch(recording.counters, len(request.prompt), request.sampling.max_tokens)
-        if mismatch is not None:
-            return Ending(Outcome.BAD_REPLY, mismatch)
-    return ending
+    ending = ending_of(recording, fixed_length=request.fixed_length is not None)
+    return shape_ending(request, recording, ending)

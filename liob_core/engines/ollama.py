@@ -80,6 +80,7 @@ class OllamaEngine:
             is_local=self._host.is_loopback,
             is_restartable=False,
             tokenizes=False,
+            uses_file_template=False,
         )
 
     # --- loading ------------------------------------------------------------------------------

@@ -85,7 +85,7 @@ class OllamaRegistry:
         if free is not None and free < IMPORT_COPIES * n_bytes:
             raise FileError(
                 f"Registering needs {IMPORT_COPIES * n_bytes / 2**30:.1f} GiB in {folder}, where "
-                f"{free / 2**30:.1f} GiB are free: Ollama keeps the upload, a copy and the result for a while."
+                f"{free / 2**30:.1f} GiB are free: Ollama keeps the upload, a copy and the result for a time."
             )
 
     def _blobs_folder(self) -> Path | None:

@@ -18,6 +18,7 @@ class Capabilities:
     is_local: bool  # its processes can be watched
     is_restartable: bool  # LIOB can start it again after it died
     tokenizes: bool = True
+    uses_file_template: bool = True  # False: it renders with a template that need not be the file's
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +49,7 @@ class Request:
     # Turns to which the engine applies its own template; `prompt` is then what that is expected to give.
     messages: tuple[Message, ...] = ()
     expected_prompt_tokens: int | None = None  # as counted before; fewer mean that the engine cut the prompt
+    fixed_length: tuple[int, int] | None = None  # tokens in and out that the request is there to have
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

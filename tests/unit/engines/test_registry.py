@@ -21,7 +21,7 @@ def test_make_engine_llama_server_takes_its_url(tmp_path):
 @pytest.mark.parametrize(
     ("name", "url", "words"),
     [
-        ("gpt", None, "choose one of embedded, llama-server, fake"),
+        ("gpt", None, "choose one of embedded, ollama, llama-server, fake"),
         ("llama-server", None, "needs its address"),
         ("llama-server", "127.0.0.1:8080", "is no address"),
         ("llama-server", "ftp://x", "is no address"),
