@@ -139,10 +139,12 @@ def _variant(label: str, group: tuple[str, ...], models: Mapping[str, HubFile]) 
 
 
 def _unique_labels(paths: Iterable[str]) -> dict[str, str]:
-    """A label for each path: its quantization, or the whole name where others have the same one."""
+    """A label for each path: its quantization, or so much more of its name as tells it from the others."""
     labels = {path: _label(path) for path in paths}
-    counts = Counter(labels.values())
-    return {path: label if counts[label] == 1 else _plain(path) for path, label in labels.items()}
+    for longer in (_plain, str):
+        counts = Counter(labels.values())
+        labels = {path: label if counts[label] == 1 else longer(path) for path, label in labels.items()}
+    return labels
 
 
 def _label(path: str) -> str:

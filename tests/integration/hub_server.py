@@ -240,7 +240,10 @@ def scripted_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sc
         server = _Server(("127.0.0.1", 0), handler)
         threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
         servers.append(server)
-    hub.url, hub.store_url = (f"http://127.0.0.1:{server.server_address[1]}" for server in servers)
+    hub.url, hub.store_url = (
+        f"http://{name}:{server.server_address[1]}"
+        for name, server in zip(("127.0.0.1", "localhost"), servers, strict=True)
+    )
     home = tmp_path / "hf"
     constants = huggingface_hub.constants
     monkeypatch.setattr(constants, "ENDPOINT", hub.url)
