@@ -12,6 +12,7 @@ from liob_core import __version__
 from liob_core.bench.plan import SEED_LIMIT, SHAPE_TOKENS
 from liob_core.errors import UsageError
 from liob_core.models.gguf import find_models
+from liob_core.models.labels import plain_stem
 from liob_core.models.variant import make_variant, order_by_bits, unique_labels
 from liob_core.types import JsonValue, LoadSettings, RunSpec, Sampling, Suite, Task, Variant
 
@@ -131,6 +132,5 @@ def _reference(choices: Choices, ordered: Sequence[Variant]) -> str:
 
 
 def _title(variants: Sequence[Variant]) -> str:
-    model = variants[0].model
-    name = (model.name if model else None) or Path(variants[0].engine_model).stem
+    name = plain_stem(Path(variants[0].engine_model))
     return f"{name}: {', '.join(variant.label for variant in variants)}"

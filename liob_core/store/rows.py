@@ -9,8 +9,10 @@ import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from operator import attrgetter
+from pathlib import Path
 
 from liob_core.metrics import SampleMetrics, sample_metrics
+from liob_core.models.labels import plain_stem
 from liob_core.types import (
     CalibrationResult,
     JsonValue,
@@ -232,7 +234,8 @@ def _model_columns(variant: Variant) -> dict[str, object]:
         return {}
     return {
         **{name: getattr(model, name) for name in _MODEL},
-        "model_name": model.name,
+        # People know a model by its file; headers hold working titles such as "Smollm2 135M 8k Mix1 Ep2".
+        "model_name": plain_stem(Path(model.paths[0])) if model.paths else model.name,
         "file_name": base_name(model.paths[0]) if model.paths else None,
         "tensor_groups": json_text([to_json(group) for group in model.tensor_groups]),
         "model": json_text(to_json(model)),
