@@ -274,6 +274,18 @@ _ROWS = (
            "By deterministic checks; answers that could not be checked are not counted."),
     Metric("n_checked", "Answers checked", "n checked", "answers", "answers", None, "variant",
            "suite with checks", "graded answers whose check said pass or fail", "The n of the pass rate."),
+    Metric("ppl", "Perplexity", "PPL", "tokens", "tokens", "lower", "variant", "task closeness",
+           "e^mean(NLL) over the second half of each window",
+           "Between how many tokens the model wavers, on this text; never comparable across tokenizers."),
+    Metric("ln_ratio", "Perplexity against the reference", "ln PPL ratio", "nats", "nats", "lower", "variant",
+           "task closeness", "mean(NLL - NLL of the reference), token by token",
+           "What the variant loses in predicting the text; e^x - 1 is the rise in perplexity."),
+    Metric("kld_mean", "KL divergence from the reference", "KLD", "nats", "nats", "lower", "variant",
+           "task closeness", "mean over tokens of sum p_ref (ln p_ref - ln p)",
+           "How far the variant's predictions are from the reference's: closeness, not quality."),
+    Metric("same_top", "Same first choice as the reference", "same top", "share", "%", "higher", "variant",
+           "task closeness", "tokens whose most likely continuation is the reference's / tokens",
+           "How often both would have written the same token."),
 )
 # fmt: on
 METRICS: Mapping[str, Metric] = {metric.id: metric for metric in _ROWS}

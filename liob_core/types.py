@@ -36,6 +36,7 @@ class Task(StrEnum):
 
     SPEED = "speed"
     SUITE = "suite"
+    CLOSENESS = "closeness"
 
 
 class Shape(StrEnum):
@@ -240,6 +241,24 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ClosenessAsk:
+    """The text and windows of task `closeness`; lengths are in tokens.
+
+    `n_windows` None means all there are. `stop_half_width`: the task ends when the 95 % interval of every
+    ln ratio (of ln PPL where there is one variant alone) is at most this far to each side.
+    """
+
+    text_name: str
+    text_path: str
+    text_sha256: str
+    text_bytes: int
+    n_ctx: int = 512
+    n_windows: int | None = 32
+    from_start: bool = False
+    stop_half_width: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunSpec:
     """What was asked, written once before the first request and never edited; its hash decides resume."""
 
@@ -267,6 +286,7 @@ class RunSpec:
     liob_version: str = ""
     engine_options: Mapping[str, JsonValue] = field(default_factory=dict)  # the fake engine's script
 
+    closeness: ClosenessAsk | None = None  # of task `closeness`
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:

@@ -88,6 +88,11 @@ class Supervisor:
         return self._cancelled.is_set()
 
     @property
+    def cancelled(self) -> threading.Event:
+        """Set when the user asks for the end of the run, for work that waits in threads of its own."""
+        return self._cancelled
+
+    @property
     def n_failed(self) -> int:
         """How many measured cells failed, those of earlier starts included."""
         return self._status.n_failed
@@ -147,6 +152,15 @@ class Supervisor:
             n_done=self._status.n_done + 1,
             n_failed=self._status.n_failed + failed,
             per_cell={**self._status.per_cell, key: after},
+        )
+
+    def plan(self, key: str, total: int) -> None:
+        """The status counts up to `total` under `key`, now that it is known."""
+        before = self._status.per_cell[key]
+        self._status = replace(
+            self._status,
+            n_cells=self._status.n_cells + total - before.total,
+            per_cell={**self._status.per_cell, key: replace(before, total=total)},
         )
 
     def _watch(self) -> None:

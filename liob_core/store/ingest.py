@@ -31,6 +31,8 @@ from liob_core.types import JsonValue, Machine, Reading, RenderedPrompt
 
 _BATCH_LINES = 10_000
 _END_STATES = ("finished", "cancelled", "failed")
+# A resumed evaluation gives a variant another result; all else is never said twice.
+_ON_CONFLICT = {"fidelities": "OR REPLACE"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +141,7 @@ def _ingest_journal(
             except (ValueError, OverflowError) as error:
                 batch.events.append(event_row(run_id, start, "skipped_line", first_line(error)))
         for table, columns in batch.columns().items():
-            counts[table] += bulk.insert(con, table, columns, on_conflict="OR IGNORE")
+            counts[table] += bulk.insert(con, table, columns, on_conflict=_ON_CONFLICT.get(table, "OR IGNORE"))
         bulk.update(con, "loads", bulk.by_column(batch.unloads), key="load_id")
     return offset, counts
 

@@ -19,6 +19,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from liob_core.errors import FileError
 from liob_core.monitor import clock
+from liob_core.quality.closeness.records import Build, WindowScore, score_to_json
+from liob_core.quality.closeness.results import Result
 from liob_core.types import (
     CalibrationResult,
     JsonValue,
@@ -38,13 +40,14 @@ PROMPTS_FILE = "prompts.json"
 JOURNAL_FILE = "journal.jsonl"
 READINGS_FILE = "readings.jsonl"
 
-Record = Sample | Load | Unload | Judgement | CalibrationResult
+Record = Sample | Load | Unload | Judgement | CalibrationResult | Result
 _KINDS: Mapping[type, str] = {
     Sample: "sample",
     Load: "load",
     Unload: "unload",
     Judgement: "judgement",
     CalibrationResult: "calibration",
+    Result: "fidelity",
 }
 _TAIL_BYTES = 1 << 16
 
@@ -67,6 +70,11 @@ class Journal:
     def append(self, record: Record) -> None:
         """Nothing, once the record is on disk; raises FileError where it cannot be, and leaves no part."""
         self._append(_KINDS[type(record)], to_json(record))
+
+    def append_window(self, score: WindowScore, build: Build) -> None:
+        """Nothing, once one window of task `closeness` and the build that made it are on disk."""
+        made_by = {"build": build.version, "cpu_features": build.cpu_features}
+        self._append("window", {**score_to_json(score), **made_by})
 
     def append_event(self, event: str, detail: str = "") -> None:
         """Nothing, once the event (started, resumed, finished, cancelled, failed...) is on disk."""

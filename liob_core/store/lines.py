@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from liob_core.errors import FileError
 from liob_core.monitor import clock
+from liob_core.quality.closeness.results import Result
 from liob_core.store import rows
 from liob_core.store.bulk import SURROGATE, Columns, by_column
 from liob_core.store.journal import SCHEMA_VERSION, adapter
@@ -26,6 +27,7 @@ class Batch:
     events: list[dict[str, object]] = field(default_factory=list)
     judgements: list[dict[str, object]] = field(default_factory=list)
     calibrations: list[dict[str, object]] = field(default_factory=list)
+    fidelities: dict[str, dict[str, object]] = field(default_factory=dict)  # the latest of each variant
 
     def columns(self) -> dict[str, Columns]:
         """What is new, by table."""
@@ -36,6 +38,7 @@ class Batch:
             "events": by_column(self.events),
             "judgements": by_column(self.judgements),
             "calibrations": by_column(self.calibrations),
+            "fidelities": by_column(self.fidelities.values()),
         }
 
 
@@ -61,6 +64,11 @@ def parse_line(line: bytes, run_id: str, start: int, batch: Batch) -> None:
             batch.judgements.append(rows.judgement_row(adapter(Judgement).validate_python(data)))
         case "calibration":
             batch.calibrations.append(rows.calibration_row(adapter(CalibrationResult).validate_python(data)))
+        case "fidelity":
+            result: Result = adapter(Result).validate_python(data)
+            batch.fidelities[result.label] = rows.fidelity_row(run_id, result)
+        case "window":
+            return  # what a resumed run goes on from; its result has a line of its own
         case "event":
             name, detail = str(data.get("event")), str(data.get("detail", ""))
             batch.events.append(event_row(run_id, start, name, detail, str(data.get("utc"))))

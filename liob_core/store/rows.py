@@ -9,10 +9,11 @@ import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from operator import attrgetter
-from pathlib import Path
 
 from liob_core.metrics import SampleMetrics, sample_metrics
-from liob_core.models.labels import plain_stem
+from liob_core.models.variant import model_name_of
+from liob_core.quality.closeness.fidelity import Fidelity
+from liob_core.quality.closeness.results import Result
 from liob_core.types import (
     CalibrationResult,
     JsonValue,
@@ -54,6 +55,7 @@ _SAMPLE_PATHS = {
     **{name: f"surroundings.{name}" for name in _SURROUNDINGS},
 }
 _METRICS = tuple(name for name in SampleMetrics.__dataclass_fields__ if name != "unknown")
+_FIDELITY = tuple(name for name in Fidelity.__dataclass_fields__ if name not in {"variant", "unknown"})
 _CHECK = ("check_result", "check_reason", "check_extracted")
 
 SAMPLE_COLUMNS = (*_SAMPLE_PATHS, *_METRICS, *_CHECK, "started_utc", "exact_text", "unknown")
@@ -176,8 +178,27 @@ def run_row(spec: RunSpec, machine: Machine | None) -> dict[str, object]:
         "monitor_hz": spec.monitor_hz,
         "engine_options": json_text(spec.engine_options),
         "liob_version": spec.liob_version,
+        "closeness": json_text(_without_path(spec)),
         "machine_id": machine.machine_id if machine else None,
         "machine": json_text(to_json(machine)) if machine else None,
+    }
+
+
+def _without_path(spec: RunSpec) -> JsonValue:
+    asked = to_json(spec.closeness) if spec.closeness else None
+    return None if asked is None else {name: value for name, value in asked.items() if name != "text_path"}
+
+
+def fidelity_row(run_id: str, result: Result) -> dict[str, object]:
+    """One row of raw.fidelities: the figures where there are any, and how it ended."""
+    found = result.fidelity
+    return {
+        **{name: getattr(found, name, None) for name in _FIDELITY},
+        "run_id": run_id,
+        "variant": result.label,
+        "ending": result.ending.value,
+        "reason": result.reason,
+        "unknown": json_text(dict(found.unknown) if found else {}),
     }
 
 
@@ -235,7 +256,7 @@ def _model_columns(variant: Variant) -> dict[str, object]:
     return {
         **{name: getattr(model, name) for name in _MODEL},
         # People know a model by its file; headers hold working titles such as "Smollm2 135M 8k Mix1 Ep2".
-        "model_name": plain_stem(Path(model.paths[0])) if model.paths else model.name,
+        "model_name": model_name_of(variant),
         "file_name": base_name(model.paths[0]) if model.paths else None,
         "tensor_groups": json_text([to_json(group) for group in model.tensor_groups]),
         "model": json_text(to_json(model)),

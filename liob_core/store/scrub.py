@@ -26,6 +26,7 @@ _COLUMNS = {
     "paired_deltas": ("reason",),
     "judgements": ("judge", "reason"),
     "calibrations": ("judge",),
+    "fidelities": ("reason",),
 }
 
 _HOST = re.compile(r"(\w+://)[^/\s\"']+")

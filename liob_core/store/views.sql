@@ -65,7 +65,9 @@ SELECT
     summary.n_unchecked,
     summary.unknown
 FROM raw.variants AS variants
-LEFT JOIN raw.summary AS summary USING (run_id, variant);
+LEFT JOIN raw.summary AS summary USING (run_id, variant)
+-- what the user deleted is kept in raw, and in runs with its deleted_utc
+WHERE variants.run_id NOT IN (SELECT run_id FROM raw.run_edits WHERE deleted_utc IS NOT NULL);
 
 CREATE OR REPLACE VIEW main.samples AS
 SELECT
@@ -167,12 +169,13 @@ CREATE OR REPLACE VIEW main.paired_deltas AS
 SELECT
     run_id, variant, reference, metric, kind, estimate, ci_low, ci_high, n, p_value, p_holm, verdict, reason,
     n_gained, n_lost, loss_bound, method
-FROM raw.paired_deltas;
+FROM raw.paired_deltas
+WHERE run_id NOT IN (SELECT run_id FROM raw.run_edits WHERE deleted_utc IS NOT NULL);
 
 CREATE OR REPLACE VIEW main.runs AS
 SELECT
     runs.run_id,
-    runs.title,
+    coalesce(edits.title, runs.title) AS title,
     runs.state,
     runs.reason,
     runs.created_utc,
@@ -206,8 +209,11 @@ SELECT
     runs.engine_options,
     runs.machine,
     runs.n_skipped_lines,
-    runs.ingested_utc
-FROM raw.runs AS runs;
+    runs.ingested_utc,
+    runs.closeness,
+    edits.note,
+    edits.deleted_utc
+FROM raw.runs AS runs LEFT JOIN raw.run_edits AS edits USING (run_id);
 
 CREATE OR REPLACE VIEW main.variants AS
 SELECT
@@ -281,3 +287,52 @@ SELECT
     run_id, judge, mode, item_id, item_kind, expected, got, is_right, state, raw_reply, attempts, judged_utc,
     judge_key, set_sha256, calibration_id
 FROM raw.calibrations;
+
+CREATE OR REPLACE VIEW main.closeness AS
+SELECT
+    fidelities.run_id,
+    fidelities.variant,
+    -- what was asked, where a variant failed before it had a figure
+    coalesce(fidelities.reference, nullif(runs.reference, fidelities.variant)) AS reference,
+    coalesce(fidelities.text, runs.closeness->>'text_name') AS text,
+    coalesce(fidelities.n_ctx, (runs.closeness->>'n_ctx')::BIGINT) AS n_ctx,
+    fidelities.n_windows,
+    fidelities.n_tokens,
+    fidelities.window_choice,
+    fidelities.ppl,
+    fidelities.ppl_se,
+    fidelities.ppl_se_iid,
+    fidelities.ln_ratio,
+    fidelities.ln_ratio_se,
+    fidelities.ln_ratio_se_iid,
+    fidelities.kld_mean,
+    fidelities.kld_se,
+    fidelities.kld_se_iid,
+    fidelities.kld_median,
+    fidelities.kld_p99,
+    fidelities.kld_max,
+    fidelities.same_top,
+    fidelities.same_top_se,
+    fidelities.same_top_se_iid,
+    fidelities.delta_p_mean,
+    fidelities.delta_p_rms,
+    fidelities.build,
+    fidelities.cpu_features,
+    -- beyond the promise
+    fidelities.ending,
+    fidelities.reason,
+    fidelities.broken,
+    fidelities.ln_ratio_low,
+    fidelities.ln_ratio_high,
+    fidelities.ln_ratio_bound,
+    fidelities.ln_ratio_p,
+    fidelities.verdict,
+    fidelities.kld_p90,
+    fidelities.kld_p95,
+    fidelities.kld_p999,
+    fidelities.delta_p_se,
+    fidelities.delta_p_se_iid,
+    fidelities.prefill_tps,
+    fidelities.text_sha256,
+    fidelities.unknown
+FROM raw.fidelities AS fidelities LEFT JOIN raw.runs AS runs USING (run_id);

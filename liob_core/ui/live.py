@@ -29,7 +29,7 @@ _STATES = {
     "cancelled": "Cancelled",
     "orphaned": "Interrupted",
 }
-_TASKS = {"speed": "Speed", "suite": "Suite"}
+_TASKS = {"speed": "Speed", "suite": "Suite", "closeness": "Closeness"}
 
 
 def show_live(status: RunStatus, labels: Sequence[str], settings: Settings) -> None:
@@ -58,9 +58,16 @@ def _headline(status: RunStatus) -> str:
     if not status.n_cells:
         return state
     if status.state == "finished":
-        return f"Finished: {status.n_done} requests"
+        return f"Finished: {status.n_done} {_units(status)}"
     after = "" if status.is_live else "after "
-    return f"{state}{':' if status.is_live else ''} {after}{status.n_done} of {status.n_cells} requests"
+    return f"{state}{':' if status.is_live else ''} {after}{status.n_done} of {status.n_cells} {_units(status)}"
+
+
+def _units(status: RunStatus) -> str:
+    """What is counted: requests, windows of text, or both."""
+    is_window = {key.endswith("|closeness") for key in status.per_cell}
+    names = {(False,): "requests", (True,): "windows", (False, True): "requests and windows"}
+    return names.get(tuple(sorted(is_window)), "requests")
 
 
 def _show_progress(status: RunStatus) -> None:
@@ -72,7 +79,7 @@ def _show_progress(status: RunStatus) -> None:
         show(literal(status.reason), icon=":material/info:")
     if status.n_failed:
         st.markdown(
-            f":material/warning: {status.n_failed} of {status.n_done} requests failed. They are counted "
+            f":material/warning: {status.n_failed} of {status.n_done} {_units(status)} failed. They are counted "
             "beside the speed figures, never inside them."
         )
 
@@ -109,7 +116,7 @@ def _own(status: RunStatus) -> dict[str, str]:
 def _show_grid(status: RunStatus, labels: Sequence[str]) -> None:
     tasks = [task for task in _TASKS if any(key.endswith(f"|{task}") for key in status.per_cell)]
     columns = [Column(label="Variant", is_number=False)]
-    columns += [Column(label=_TASKS[task], hint="requests done of those planned") for task in tasks]
+    columns += [Column(label=_TASKS[task], hint=f"{_units(status)} done of those planned") for task in tasks]
     rows = []
     for label in labels:
         cells = [_grid_cell(status.per_cell.get(f"{label}|{task}")) for task in tasks]

@@ -194,6 +194,8 @@ class _Session:
                 n_done=sum(len(self._scores[label]) for label in labels),
                 n_total=None if self._windows is None else len(self._windows) * len(labels),
                 running={label: running for label, running in known.items() if running is not None},
+                n_windows=None if self._windows is None else len(self._windows),
+                build=self._build,
             )
         )
 

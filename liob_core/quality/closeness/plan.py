@@ -64,7 +64,7 @@ def make_plan(
     """
     needs = {one.label: _need_bytes(spec, one, models[one.label]) for one in spec.candidates}
     budget = int(available_bytes * _MEMORY_SHARE)
-    n_windows = _planned_windows(spec)
+    n_windows = planned_windows(spec.text.n_bytes, spec.n_ctx, spec.n_windows)
     batches = None if one_at_a_time else _pack(spec, needs, budget)
     if batches is not None:
         reference = needs[spec.reference.label]
@@ -92,6 +92,12 @@ def make_plan(
         n_windows=n_windows,
         seconds=_seconds(spec, models, n_windows, prefill_tps or {}, n_reference=1, n_loads=n_groups),
     )
+
+
+def planned_windows(n_bytes: int, n_ctx: int, n_windows: int | None) -> int:
+    """How many windows a text of so many bytes will give, before it is cut into tokens."""
+    available = max(1, int(n_bytes / _BYTES_PER_TOKEN / n_ctx))
+    return available if n_windows is None else min(n_windows, available)
 
 
 def free_disk_bytes(folder: Path) -> int:
@@ -139,11 +145,6 @@ def _need_bytes(spec: ClosenessSpec, candidate: Candidate, model: ModelFile) -> 
 
 def _vocabulary(model: ModelFile) -> int:
     return model.vocab_size or 0
-
-
-def _planned_windows(spec: ClosenessSpec) -> int:
-    available = max(1, int(spec.text.n_bytes / _BYTES_PER_TOKEN / spec.n_ctx))
-    return available if spec.n_windows is None else min(spec.n_windows, available)
 
 
 def _seconds(

@@ -17,6 +17,8 @@ class Progress:
     n_done: int
     n_total: int | None  # None: the text is not cut yet
     running: Mapping[str, Running]
+    n_windows: int | None = None  # of each variant; None: the text is not cut yet
+    build: Build | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

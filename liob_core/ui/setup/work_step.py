@@ -4,17 +4,21 @@ from dataclasses import dataclass
 
 import streamlit as st
 
+from liob_core.bench.closeness import check_add_on, make_ask
 from liob_core.bench.spec import PRESETS
 from liob_core.config import SHIPPED_SUITES, Settings
 from liob_core.errors import LiobError
+from liob_core.quality.closeness.corpora import BUNDLED, WIKITEXT
 from liob_core.suites.load import SuiteInfo, list_suites, load_suite, suite_from_text
-from liob_core.types import Suite, Task
+from liob_core.types import ClosenessAsk, Suite, Task
 from liob_core.ui.blocks import show_step
 from liob_core.ui.guard import show_error
 from liob_core.ui.text import literal
 
 PASTE = "Paste prompts"
-_TASK_NAMES = {Task.SPEED: "Speed", Task.SUITE: "Answers to a suite"}
+_TASK_NAMES = {Task.SPEED: "Speed", Task.SUITE: "Answers to a suite", Task.CLOSENESS: "Closeness"}
+_OWN_TEXT = "a file of mine"
+_TEXTS = {BUNDLED: "Bundled book (English, 1892)", WIKITEXT: "WikiText-2, 0.7 MB from the Hub"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,22 +28,29 @@ class Work:
     tasks: tuple[Task, ...]
     suite: Suite | None
     n_blocks: int
+    closeness: ClosenessAsk | None = None
 
 
 def pick_work(settings: Settings) -> Work:
     """The tasks, suite and number of blocks chosen."""
     with st.container(border=True):
         show_step(2, "What to ask", "tasks, prompts and how often")
+        problem = _missing_add_on()
+        tasks_there_are = [task for task in Task if task is not Task.CLOSENESS or problem is None]
         tasks = st.pills(
             "Tasks",
-            list(Task),
+            tasks_there_are,
             selection_mode="multi",
-            default=list(Task),
+            default=[Task.SPEED, Task.SUITE],
             format_func=_TASK_NAMES.__getitem__,
             key="liob_new_tasks",
-            help="Speed: fixed shapes, timed in blocks. Answers: every prompt once, graded where it can be.",
+            help="Speed: fixed shapes, timed in blocks. Answers: every prompt once, graded where it can be. "
+            "Closeness: perplexity and KL divergence from the reference on a text.",
         )
+        if problem is not None:
+            st.caption(f":material/extension: {literal(problem)}")
         suite = _pick_suite(settings) if Task.SUITE in tasks else None
+        closeness = _pick_text(settings) if Task.CLOSENESS in tasks else None
         preset = st.segmented_control(
             "Blocks",
             list(PRESETS),
@@ -48,7 +59,41 @@ def pick_work(settings: Settings) -> Work:
             key="liob_new_preset",
             help="One block is one load of each variant and one repetition. Intervals are over blocks.",
         )
-        return Work(tasks=tuple(tasks), suite=suite, n_blocks=PRESETS[preset or "quick"])
+        return Work(tasks=tuple(tasks), suite=suite, n_blocks=PRESETS[preset or "quick"], closeness=closeness)
+
+
+def _missing_add_on() -> str | None:
+    """The sentence that says how to add what closeness needs; None where it is there."""
+    try:
+        check_add_on()
+    except LiobError as error:
+        return str(error)
+    return None
+
+
+def _pick_text(settings: Settings) -> ClosenessAsk | None:
+    """The text and the windows of the task closeness; None where there is no such text."""
+    left, middle, right = st.columns(3)
+    chosen = left.selectbox(
+        "Text",
+        [*_TEXTS, _OWN_TEXT],
+        format_func=lambda name: _TEXTS.get(name, name.capitalize()),
+        key="liob_new_text",
+        help="Closeness is closeness on this text: for code or another language take a file of that kind.",
+    )
+    n_ctx = middle.number_input("Window, tokens", 32, 1_000_000, 512, step=128, key="liob_new_window")
+    n_windows = right.number_input(
+        "Windows", 1, 100_000, 32, key="liob_new_windows", help="Spread over the text; below 8 no verdict."
+    )
+    name = chosen
+    if chosen == _OWN_TEXT:
+        name = st.text_input("Its path", key="liob_new_text_path", placeholder="/home/me/notes.txt").strip()
+    try:
+        with st.spinner("Reading the text"):
+            return make_ask(name, settings.cache_dir, n_ctx=n_ctx, n_windows=n_windows) if name else None
+    except LiobError as error:
+        show_error(error)
+        return None
 
 
 def _pick_suite(settings: Settings) -> Suite | None:
