@@ -17,6 +17,7 @@ from liob_core.errors import BusyError, FileError, LiobError, MissingError
 from liob_core.store import schema
 
 DEFAULT_WAIT_S = 5.0
+FOREIGN = "foreign_file"
 _POLL_S = 0.05
 
 # LIOB's own statements touch no other file and no network; so neither does SQL that a page passes on.
@@ -31,6 +32,7 @@ _HELD = re.compile(
     r"could not set lock|used by another process|already open|already attached|different configuration", re.I
 )
 _HOLDER = re.compile(r"\(PID (\d+)\)")
+_NEWER = re.compile(r"storage version|newer version of duckdb", re.I)
 _DISK = re.compile(r"could not (?:write|sync|truncate|open)|no space left", re.I)
 _DAMAGED = re.compile(
     r"not a valid duckdb|corrupt|checksum|could not read enough|deserializ|serialization|invalid unicode",
@@ -54,6 +56,36 @@ def read(path: Path, *, wait_s: float = DEFAULT_WAIT_S) -> Iterator[duckdb.DuckD
             raise missing
         _check_version(version, path)
         yield con
+
+
+@contextmanager
+def read_foreign(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A connection to a file that anyone may have made, attached read-only under the name in FOREIGN.
+
+    Raises FileError where it is no DuckDB database. What it holds is for the caller to check.
+    """
+    quoted = str(path).replace("'", "''")
+    with duckdb.connect(":memory:", config={**_CONFIG, "enable_external_access": True}) as con:
+        try:
+            con.execute(f"ATTACH '{quoted}' AS {FOREIGN} (READ_ONLY)")
+            con.execute("SET enable_external_access = false")
+            con.execute("SET lock_configuration = true")
+        except duckdb.Error as error:
+            if _HELD.search(str(error)):
+                raise BusyError(f"The file {path} is in use by {_holder(str(error))}.") from error
+            if _NEWER.search(str(error)):
+                raise _problem(path, error) or error from error
+            raise FileError(
+                f"{path} is no DuckDB database, or is damaged. Make it again: "
+                "`python -m liob_core export RUN --format duckdb`."
+            ) from error
+        yield con
+
+
+def current_name(con: duckdb.DuckDBPyConnection) -> str:
+    """The name of the open database in DuckDB's catalog."""
+    [(name,)] = con.execute("SELECT current_database()").fetchall()
+    return str(name)
 
 
 @contextmanager
@@ -119,7 +151,8 @@ def _connect(path: Path, *, wait_s: float, read_only: bool) -> duckdb.DuckDBPyCo
     deadline = time.monotonic() + wait_s
     while True:
         try:
-            return duckdb.connect(str(path), read_only=read_only, config=_CONFIG)
+            config = {**_CONFIG, "lock_configuration": True} if read_only else _CONFIG
+            return duckdb.connect(str(path), read_only=read_only, config=config)
         except duckdb.Error as error:
             if _HELD.search(str(error)) is None:
                 raise _problem(path, error) or FileError(
@@ -136,7 +169,7 @@ def _connect(path: Path, *, wait_s: float, read_only: bool) -> duckdb.DuckDBPyCo
 def _problem(path: Path, error: duckdb.Error) -> LiobError | None:
     """What the user must know about a file that DuckDB could not work with; None for a bug of ours."""
     text = str(error)
-    if "storage version" in text.lower() or "newer version of duckdb" in text.lower():
+    if _NEWER.search(text):
         return FileError(f"{path} was written by a newer DuckDB. Update it: pip install --upgrade duckdb.")
     if _DAMAGED.search(text):
         return FileError(

@@ -110,3 +110,23 @@ def test_transaction_stores_all_or_nothing_and_joins_an_outer_one(db: Path) -> N
         with connection.transaction(con), connection.transaction(con):
             con.execute("INSERT INTO t VALUES (2)")
         assert con.execute("SELECT * FROM t").fetchall() == [(2,)]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SET enable_external_access = true",
+        "SET memory_limit = '1GB'",
+        "ATTACH 'other.duckdb'",
+        "SELECT * FROM read_csv('{path}')",
+        "SELECT * FROM '{path}'",
+        "COPY (SELECT 1) TO '{path}.csv'",
+        "INSTALL httpfs",
+        "LOAD httpfs",
+        "CREATE TABLE mine (a INTEGER)",
+        "EXPORT DATABASE '{path}.d'",
+    ],
+)
+def test_reader_can_neither_write_nor_leave_the_file(db: Path, statement: str) -> None:
+    with connection.read(db) as con, pytest.raises(duckdb.Error):
+        con.execute(statement.format(path=db))
