@@ -27,7 +27,7 @@ from liob_core.engines.ollama_options import (
     settings_problem,
 )
 from liob_core.engines.ollama_process import Runner, find_runner
-from liob_core.engines.ollama_render import render, without_bos
+from liob_core.engines.ollama_render import added_bos, render
 from liob_core.engines.ollama_report import effective, load_warnings
 from liob_core.engines.ollama_stream import OllamaStream
 from liob_core.engines.protocol import Capabilities, Chunk, LoadReport, Request
@@ -37,8 +37,10 @@ from liob_core.types import JsonValue, LoadSettings, Message, Outcome, Variant
 POLL_S = 0.05
 UNLOAD_WAIT_S = 30.0
 UNLOAD_WAIT_ABORTED_S = 3.0
-# A "warm" request that spends this share of the load's own time on loading was not warm.
+# A "warm" request that spends this share of the load's own time on loading was not warm; a warm one
+# never spends nothing, so there is a least time too.
 RELOAD_SHARE = 0.5
+RELOAD_LEAST_MS = 150.0
 
 
 @dataclass(slots=True)
@@ -52,6 +54,8 @@ class _Loaded:
     load_ms: float | None = None
     runner: Runner | None = None
     refused_think: bool = False
+    added_bos: str | None = None  # None: not asked yet
+    n_others: int = 0  # models that were in memory too, before the latest request
 
 
 class OllamaEngine:
@@ -178,8 +182,9 @@ class OllamaEngine:
         body = load_body(loaded.name, loaded.settings, self._profile)
         think = self._think(loaded, for_chat=True)
         asked = body if think is None else {**body, "think": think}
-        text = render(self._measured, asked, messages)
-        return without_bos(self._measured, self._models, body, text)
+        if loaded.added_bos is None:
+            loaded.added_bos = added_bos(self._measured, self._models, body)
+        return render(self._measured, asked, messages).removeprefix(loaded.added_bos)
 
     def tokenize(self, text: str, *, add_special: bool) -> list[int]:
         """Nothing: Ollama has no way to ask for tokens."""
@@ -196,9 +201,10 @@ class OllamaEngine:
         loaded = self._in_use()
         if problem := sampling_problem(request.sampling):
             raise EngineFailure(Outcome.ENGINE_ERROR, problem)
-        cold = self._entry(loaded.name) is None or (
-            loaded.runner is not None and not loaded.runner.is_running()
-        )
+        names = {full_name(model.name) for model in self._models.loaded()}
+        loaded.n_others = len(names - {full_name(loaded.name)})
+        is_gone = loaded.runner is not None and not loaded.runner.is_running()
+        cold = is_gone or full_name(loaded.name) not in names
         think = self._think(loaded, for_chat=bool(request.messages))
         path, body = request_body(loaded.name, loaded.settings, self._profile, request, think)
         _write_log(loaded.log_path, path, body)
@@ -228,11 +234,15 @@ class OllamaEngine:
         """The last chunk with what only this engine knows about its load."""
         counters, note = chunk.counters, chunk.note
         load_ms = counters.engine_load_ms if counters else None
-        if counters and load_ms and loaded.load_ms and load_ms > RELOAD_SHARE * loaded.load_ms:
-            counters = replace(counters, cold=True)
+        if counters and load_ms and loaded.load_ms:
+            is_reload = load_ms > max(RELOAD_LEAST_MS, RELOAD_SHARE * loaded.load_ms)
+            counters = replace(counters, cold=counters.cold or is_reload)
+        notes = [note] if note else []
         if loaded.refused_think:
-            note = "; ".join(filter(None, [note, "sent without `think`, which the server refused"]))
-        return replace(chunk, counters=counters, note=note)
+            notes.append("sent without `think`, which the server refused")
+        if loaded.n_others:
+            notes.append(f"{loaded.n_others} other models were in memory")
+        return replace(chunk, counters=counters, note="; ".join(notes) or None)
 
     def _think(self, loaded: _Loaded, *, for_chat: bool) -> bool | str | None:
         if not loaded.shown.can_think or loaded.refused_think:

@@ -124,11 +124,11 @@ class OllamaRegistry:
         while True:
             try:
                 with translated_client(self._host):
-                    step = next(steps)
-            except StopIteration:
-                break
+                    step = next(steps, None)
             except EngineFailure as failure:
                 raise EngineFailure(failure.outcome, f"{failed}: {failure}") from failure
+            if step is None:
+                break
             status = step.status or status
             if step.digest and step.total:
                 # A part that was begun again may report less than before; no sum is beyond its total.

@@ -22,20 +22,16 @@ def render(stream: OllamaStream, load: Mapping[str, JsonValue], messages: Sequen
     return text
 
 
-def without_bos(stream: OllamaStream, models: OllamaModels, load: Mapping[str, JsonValue], text: str) -> str:
-    """The text without a BOS that the runner adds itself; decided by what the runner counts."""
-    bos = _bos_piece(models, str(load["model"]))
-    if not bos or not text.startswith(bos):
-        return text
-    options = {**load["options"], "num_predict": 1, "temperature": 0.0}
-    reply = stream.call("POST", "/api/generate", {**load, "prompt": bos, "raw": True, "options": options})
-    n_tokens = reply.get("prompt_eval_count")
-    return text.removeprefix(bos) if isinstance(n_tokens, int) and n_tokens > 1 else text
+def added_bos(stream: OllamaStream, models: OllamaModels, load: Mapping[str, JsonValue]) -> str:
+    """The text of the BOS that the runner itself puts before a prompt; empty where it adds none.
 
-
-def _bos_piece(models: OllamaModels, name: str) -> str | None:
-    facts = models.show(name, verbose=True).facts
+    Decided by what the runner counts for that text alone, since no field tells it.
+    """
+    facts = models.show(str(load["model"]), verbose=True).facts
     tokens, number = facts.get("tokenizer.ggml.tokens"), facts.get("tokenizer.ggml.bos_token_id")
     if not isinstance(tokens, list) or not isinstance(number, int) or not 0 <= number < len(tokens):
-        return None
-    return str(tokens[number])
+        return ""
+    options = {**load["options"], "num_predict": 1, "temperature": 0.0}
+    body = {**load, "prompt": str(tokens[number]), "raw": True, "options": options}
+    n_tokens = stream.call("POST", "/api/generate", body).get("prompt_eval_count")
+    return str(tokens[number]) if isinstance(n_tokens, int) and n_tokens > 1 else ""

@@ -98,13 +98,13 @@ class OllamaStream:
         while True:
             try:
                 with translated(self.host, self._aborted.is_set):
-                    piece = next(pieces)
-            except StopIteration:
-                return
+                    piece = next(pieces, None)
             except EngineFailure as failure:
                 if failure.outcome is Outcome.ENGINE_DIED and self.is_reachable():
                     return
                 raise
+            if piece is None:
+                return
             yield piece
 
     def is_reachable(self) -> bool:

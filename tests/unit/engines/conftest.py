@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from liob_core.types import LoadSettings, Variant
+from tests.integration.ollama_server import OllamaServer
 from tests.unit.engines.scripted import ScriptedServer
 
 
@@ -47,3 +48,11 @@ def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], 
         monkeypatch.setenv("PYTHONPATH", str(folder))
 
     return install
+
+
+@pytest.fixture
+def ollama() -> Iterator[OllamaServer]:
+    """An Ollama server that replays what the test scripts."""
+    made = OllamaServer()
+    yield made
+    made.close()
