@@ -24,7 +24,8 @@ _LIST = """
         FROM raw.variants GROUP BY run_id
     )
     SELECT
-        runs.run_id, runs.title, runs.state, runs.reason, runs.created_utc, runs.ended_utc, runs.engine,
+        runs.run_id, coalesce(edits.title, runs.title) AS title, runs.state, runs.reason, runs.created_utc,
+        runs.ended_utc, runs.engine,
         models.model_name, models.variants, coalesce(models.n_variants, 0) AS n_variants, runs.reference,
         array_to_string(runs.tasks, ', ') AS tasks, runs.suite,
         coalesce(counts.n_samples, 0) AS n_samples, coalesce(counts.n_failed, 0) AS n_failed,
@@ -33,6 +34,8 @@ _LIST = """
     LEFT JOIN counts USING (run_id)
     LEFT JOIN models USING (run_id)
     LEFT JOIN raw.machines AS machines USING (machine_id)
+    LEFT JOIN raw.run_edits AS edits USING (run_id)
+    WHERE edits.deleted_utc IS NULL
     ORDER BY runs.created_utc DESC, runs.run_id DESC
     LIMIT 2000
 """
@@ -52,7 +55,8 @@ _FACTS = """
         FROM raw.variants WHERE run_id = $run_id
     )
     SELECT
-        runs.run_id, runs.title, runs.state, runs.reason, runs.created_utc, runs.started_utc, runs.ended_utc,
+        runs.run_id, coalesce(edits.title, runs.title) AS title, runs.state, runs.reason, runs.created_utc,
+        runs.started_utc, runs.ended_utc,
         runs.engine, runs.engine_version, runs.reference, coalesce(runs.tasks, []) AS tasks, runs.suite,
         runs.n_suite_prompts, runs.n_blocks, runs.max_tokens, runs.temperature, runs.prompt_mode,
         runs.liob_version, models.n_variants, models.model_name, models.n_ctx, models.threads,
@@ -63,6 +67,7 @@ _FACTS = """
     CROSS JOIN counts
     CROSS JOIN models
     LEFT JOIN raw.machines AS machines USING (machine_id)
+    LEFT JOIN raw.run_edits AS edits USING (run_id)
     WHERE runs.run_id = $run_id
 """
 
@@ -118,7 +123,7 @@ class RunFacts:
 
 
 def list_runs(db: Path) -> pd.DataFrame:
-    """Every run, newest first, at most 2,000.
+    """Every run that is not deleted, newest first, at most 2,000.
 
     Columns: run_id, title, state, reason, created_utc, ended_utc, engine, model_name, variants, n_variants,
     reference, tasks, suite, n_samples, n_failed, cpu_name.

@@ -71,12 +71,13 @@ def read_manifest(con: duckdb.DuckDBPyConnection) -> dict[str, JsonValue]:
 def _copy_run(db: Path, run_id: str, target: Path) -> None:
     """Make a database with that one run, scrubbed."""
     with connection.read(db) as source, connection.write(target) as con, connection.transaction(con):
-        found = source.execute("SELECT machine_id FROM raw.runs WHERE run_id = ?", [run_id]).fetchall()
+        found = source.execute("SELECT machine_id, title FROM main.runs WHERE run_id = ?", [run_id]).fetchall()
         if not found:
             raise MissingError(f"There is no run {run_id} in {db}. `python -m liob_core list` names them.")
         for table in _TABLES:
             _copy_rows(source, con, table, "run_id", run_id)
         _copy_rows(source, con, "machines", "machine_id", found[0][0])
+        con.execute("UPDATE raw.runs SET title = ?", [found[0][1]])  # what it was renamed to; notes stay
         scrub_run(con)
         con.execute(
             "INSERT INTO raw.manifest VALUES (?, ?, ?, ?, ?)",

@@ -335,4 +335,5 @@ SELECT
     fidelities.prefill_tps,
     fidelities.text_sha256,
     fidelities.unknown
-FROM raw.fidelities AS fidelities LEFT JOIN raw.runs AS runs USING (run_id);
+FROM raw.fidelities AS fidelities LEFT JOIN raw.runs AS runs USING (run_id)
+WHERE fidelities.run_id NOT IN (SELECT run_id FROM raw.run_edits WHERE deleted_utc IS NOT NULL);

@@ -76,7 +76,7 @@ def test_migrations_are_applied_once_and_recorded(tmp_path: Path) -> None:
         with connection.write(path) as con:
             applied = con.execute("SELECT number, name FROM raw.migrations ORDER BY number").fetchall()
             assert applied[:2] == [(1, "initial"), (2, "judgements")]
-            assert [number for number, _ in applied] == list(range(1, schema.newest_version() + 1))
+            assert [number for number, _ in applied] == [number for number, _, _ in schema._migrations()]
 
 
 def test_an_older_database_is_brought_up_to_date_without_loss(tmp_path: Path) -> None:
