@@ -1,11 +1,18 @@
 """What works on this machine, what is missing, and the one thing that fixes it."""
 
 import importlib.util
+import os
+import platform
+import re
 import shutil
 from dataclasses import dataclass
+from importlib import metadata
 
+from liob_core import __version__
+from liob_core.bench.lock import LOCK_FILE, shared_dir
 from liob_core.config import Settings
 from liob_core.engines.registry import describe_engines
+from liob_core.errors import FileError
 from liob_core.monitor.machine import busy_neighbours
 from liob_core.types import Machine
 
@@ -17,6 +24,23 @@ class Finding:
     what: str
     state: str
     sentence: str
+    fix: str = ""  # the one command that makes it work; empty where no command can
+
+
+# What decides how LIOB behaves; llama-cpp-python is the add-on.
+_PACKAGES = ("streamlit", "duckdb", "altair", "xllamacpp", "llama-cpp-python", "ollama", "nvidia-ml-py")
+_COMMAND = re.compile(r"`([^`]+)`")
+
+
+def versions() -> dict[str, str | None]:
+    """The versions of LIOB, Python and the packages it rests on; None where one is not installed."""
+    found: dict[str, str | None] = {"LIOB": __version__, "Python": platform.python_version()}
+    for package in _PACKAGES:
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            found[package] = None
+    return found
 
 
 def examine(settings: Settings, machine: Machine) -> list[Finding]:
@@ -26,15 +50,28 @@ def examine(settings: Settings, machine: Machine) -> list[Finding]:
             what=f"engine {engine.name}",
             state="ok" if engine.available else "missing",
             sentence=engine.sentence,
+            fix="" if engine.available else _named_command(engine.sentence),
         )
         for engine in describe_engines()
     ]
-    findings += [_gpu(machine), _ladder_types(), _data_folder(settings), _neighbours()]
+    findings += [
+        _gpu(machine),
+        _ladder_types(),
+        _data_folder(settings),
+        _lock_folder(settings),
+        _neighbours(),
+    ]
     findings += [
         Finding(what=f"sensor {source}", state="missing", sentence=reason)
         for source, reason in machine.missing_sources.items()
     ]
     return findings
+
+
+def _named_command(sentence: str) -> str:
+    """The command that a sentence names; empty where it names none."""
+    found = _COMMAND.search(sentence)
+    return found[1] if found else ""
 
 
 def _gpu(machine: Machine) -> Finding:
@@ -46,11 +83,12 @@ def _gpu(machine: Machine) -> Finding:
 
 def _ladder_types() -> Finding:
     if importlib.util.find_spec("llama_cpp") is not None:
-        return Finding(what="K and I types", state="ok", sentence="llama-cpp-python is installed")
+        return Finding(what="closeness, K and I types", state="ok", sentence="llama-cpp-python is installed")
     return Finding(
-        what="K and I types",
+        what="closeness, K and I types",
         state="missing",
-        sentence="CMAKE_ARGS=-DGGML_NATIVE=OFF pip install -r requirements-closeness.txt",
+        sentence="the add-on llama-cpp-python makes them and measures closeness; it compiles for 5 minutes",
+        fix="CMAKE_ARGS=-DGGML_NATIVE=OFF pip install -r requirements-closeness.txt",
     )
 
 
@@ -69,6 +107,23 @@ def _data_folder(settings: Settings) -> Finding:
             sentence=f"{folder} cannot be written ({error.strerror}); set LIOB_DATA_DIR to one that can.",
         )
     return Finding(what="data folder", state="ok", sentence=f"{folder}, {free / 2**30:.1f} GiB free")
+
+
+def _lock_folder(settings: Settings) -> Finding:
+    """Where the lock lies that keeps two runs on one machine apart."""
+    what = "run lock"
+    try:
+        path = shared_dir(settings.machine_dir) / LOCK_FILE
+    except FileError as error:
+        return Finding(what=what, state="problem", sentence=str(error))
+    usable = path if path.exists() else path.parent
+    if not os.access(usable, os.W_OK):
+        return Finding(
+            what=what,
+            state="problem",
+            sentence=f"{usable} belongs to another user; delete it or set LIOB_MACHINE_DIR",
+        )
+    return Finding(what=what, state="ok", sentence=f"{path}, shared by all users of this machine")
 
 
 def _neighbours() -> Finding:

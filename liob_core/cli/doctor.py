@@ -4,7 +4,7 @@ from rich.markup import escape
 
 from liob_core import __version__
 from liob_core.analysis.words import memory
-from liob_core.bench.examine import examine
+from liob_core.bench.examine import Finding, examine, versions
 from liob_core.cli.models import JsonOption
 from liob_core.cli.output import out, print_json, print_table
 from liob_core.config import load_settings
@@ -17,7 +17,7 @@ def doctor(as_json: JsonOption = False) -> None:
     machine = read_machine()
     findings = examine(settings, machine)
     if as_json:
-        print_json({"version": __version__, "machine": machine, "findings": findings})
+        print_json({"version": __version__, "versions": versions(), "machine": machine, "findings": findings})
         return
     out.print(
         f"LIOB {__version__} on {escape(machine.cpu_name or machine.cpu_arch)}, {memory(machine.ram_bytes)}"
@@ -25,5 +25,11 @@ def doctor(as_json: JsonOption = False) -> None:
     print_table(
         "",
         [("what", "left"), ("state", "left"), ("", "left")],
-        [(finding.what, finding.state, escape(finding.sentence)) for finding in findings],
+        [(finding.what, finding.state, escape(_told(finding))) for finding in findings],
     )
+
+
+def _told(finding: Finding) -> str:
+    """The finding's sentence, with the command that fixes it where the sentence does not name it."""
+    named = not finding.fix or finding.fix in finding.sentence
+    return finding.sentence if named else f"{finding.sentence}: {finding.fix}"

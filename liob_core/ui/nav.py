@@ -31,6 +31,10 @@ SCREENS = (
     Screen("run", "Run", ":material/play_circle:", "Measure"),
     Screen("results", "Results", ":material/speed:", "Read"),
     Screen("answers", "Answers", ":material/forum:", "Read"),
+    Screen("resources", "Resources", ":material/monitoring:", "Read"),
+    Screen("runs", "Runs", ":material/history:", "Keep"),
+    Screen("data", "Data", ":material/database:", "Keep"),
+    Screen("settings", "Settings", ":material/settings:", "Keep"),
 )
 
 

@@ -8,12 +8,18 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from liob_core.analysis import answers, overview, results, runs, tradeoff
+from liob_core.analysis import answers, overview, resources, results, runs, tradeoff
 from liob_core.analysis.answers import PromptFacts
+from liob_core.analysis.history import history
+from liob_core.analysis.resources import Extent
+from liob_core.analysis.run_pairs import Comparison, compare
 from liob_core.analysis.runs import RunFacts
+from liob_core.store.connection import read
+from liob_core.store.schema import describe, describe_views
 
 _FRAMES: Mapping[str, Callable[..., pd.DataFrame]] = {
     "runs": runs.list_runs,
+    "history": history,
     "results": results.results_table,
     "blocks": results.block_rates,
     "latencies": results.latencies,
@@ -21,10 +27,13 @@ _FRAMES: Mapping[str, Callable[..., pd.DataFrame]] = {
     "tradeoff": tradeoff.tradeoff,
     "prompts": answers.prompts,
     "answers": answers.answers,
+    "resource_lines": resources.lines,
+    "resource_requests": resources.requests,
+    "resource_parts": resources.parts,
 }
 
 
-def frame(question: str, database: Path, *keys: str) -> pd.DataFrame:
+def frame(question: str, database: Path, *keys: str | int) -> pd.DataFrame:
     """The answer to one of the named questions about a run."""
     return _frame(question, str(database), _stamp(database), keys)
 
@@ -32,6 +41,22 @@ def frame(question: str, database: Path, *keys: str) -> pd.DataFrame:
 def facts(database: Path, run_id: str) -> RunFacts:
     """What a run was and where."""
     return RunFacts(**_facts(str(database), _stamp(database), run_id))
+
+
+def extent(database: Path, run_id: str) -> Extent | None:
+    """The time that a run's readings and requests cover; None where there is neither."""
+    found = _extent(str(database), _stamp(database), run_id)
+    return None if found is None else Extent(**found)
+
+
+def comparison(database: Path, before: str, after: str) -> Comparison:
+    """The run `after` against the run `before`; asked anew, for it is small and rarely the same pair."""
+    return compare(database, before, after)
+
+
+def schema(database: Path) -> dict[str, Any]:
+    """The public views with their comments (`views`) and every column of them (`columns`, as tuples)."""
+    return _schema(str(database), _stamp(database))
 
 
 def headline(database: Path, run_id: str) -> dict[str, Any]:
@@ -59,13 +84,26 @@ def _stamp(database: Path) -> tuple[int, int]:
 
 
 @st.cache_data(ttl=3600, max_entries=128, show_spinner=False)
-def _frame(question: str, database: str, stamp: tuple[int, int], keys: tuple[str, ...]) -> pd.DataFrame:
+def _frame(question: str, database: str, stamp: tuple[int, int], keys: tuple[str | int, ...]) -> pd.DataFrame:
     return _FRAMES[question](Path(database), *keys)
 
 
 @st.cache_data(ttl=3600, max_entries=64, show_spinner=False)
 def _facts(database: str, stamp: tuple[int, int], run_id: str) -> dict[str, Any]:
     return asdict(runs.run_facts(Path(database), run_id))
+
+
+@st.cache_data(ttl=3600, max_entries=64, show_spinner=False)
+def _extent(database: str, stamp: tuple[int, int], run_id: str) -> dict[str, Any] | None:
+    found = resources.extent(Path(database), run_id)
+    return None if found is None else asdict(found)
+
+
+@st.cache_data(ttl=3600, max_entries=8, show_spinner=False)
+def _schema(database: str, stamp: tuple[int, int]) -> dict[str, Any]:
+    with read(Path(database)) as con:
+        columns = [(row.view, row.column, row.type_name, row.comment) for row in describe(con)]
+        return {"views": describe_views(con), "columns": columns}
 
 
 @st.cache_data(ttl=3600, max_entries=64, show_spinner=False)

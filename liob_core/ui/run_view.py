@@ -24,7 +24,7 @@ class RunView:
     facts: RunFacts
     is_sample: bool
 
-    def frame(self, question: str, *keys: str) -> pd.DataFrame:
+    def frame(self, question: str, *keys: str | int) -> pd.DataFrame:
         """The answer to one of the named questions about this run."""
         return reads.frame(question, self.database, self.run_id, *keys)
 

@@ -44,6 +44,9 @@ _CSS = """<style>
 .liob-answer .note { color: MUTED; font-size: .82rem; overflow-wrap: anywhere; }
 .liob-turn { border-left: 3px solid LINE; padding-left: .8rem; }
 .liob-turn span { color: MUTED; font-size: .82rem; }
+.liob-finding { display: grid; grid-template-columns: 6rem 1fr; gap: .6rem; line-height: 1.4;
+  font-size: .95rem; }
+.liob-finding .note { color: MUTED; font-size: .86rem; overflow-wrap: anywhere; }
 .rendered { white-space: normal; }
 .rendered pre { background: GRID; padding: .6rem; border-radius: 4px; font-size: .85rem; }
 .liob-kicker { color: MUTED; font-size: .9rem; margin-bottom: -1rem; }

@@ -22,7 +22,7 @@ from liob_core.analysis.runs import list_runs
 from liob_core.config import PROJECT_DIR
 from liob_core.ui import source
 
-PAGES = ("overview", "new", "run", "results", "answers")
+PAGES = ("overview", "new", "run", "results", "answers", "resources", "runs", "data", "settings")
 N_VISITS = 3
 
 
