@@ -43,6 +43,7 @@ class Settings(BaseSettings):
     config: Path | None = None  # LIOB_CONFIG: another place for liob.toml
     threads: int | None = Field(default=None, ge=1, le=1024)
     monitor_hz: float = Field(default=10.0, gt=0, le=100)
+    allow_code: bool = False  # checks may run code from answers, within limits
 
     @classmethod
     def settings_customise_sources(

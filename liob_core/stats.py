@@ -52,6 +52,16 @@ class Paired:
 
 
 @dataclass(frozen=True, slots=True)
+class Unpaired:
+    """A ratio of two groups that are not paired, with the numbers of values and its interval."""
+
+    n: int
+    n_reference: int
+    estimate: float
+    interval: Interval | None
+
+
+@dataclass(frozen=True, slots=True)
 class Percentile:
     """A percentile in the unit of the values, or None with the reason."""
 
@@ -68,6 +78,11 @@ def mean_interval(values: Sequence[float], *, level: float = 0.95) -> Mean:
     sd = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (n - 1))
     half = _t_quantile(n - 1, 0.5 + level / 2) * sd / math.sqrt(n)
     return Mean(n, mean, sd, sd / abs(mean) if mean else None, Interval(mean - half, mean + half))
+
+
+def geometric_mean(values: Sequence[float]) -> float:
+    """The geometric mean of positive `values`, in their unit."""
+    return math.exp(math.fsum(math.log(value) for value in values) / len(values))
 
 
 def spread_level(cv: float | None) -> str:
@@ -119,6 +134,26 @@ def paired_ratio(rates: Sequence[float], reference: Sequence[float], *, level: f
     interval = paired.interval and Interval(math.exp(paired.interval.low), math.exp(paired.interval.high))
     method = paired.method if interval is None else "t over ln ratios"
     return Paired(paired.n, math.exp(paired.estimate), paired.sd, interval, paired.p_value, method)
+
+
+def unpaired_ratio(rates: Sequence[float], reference: Sequence[float], *, level: float = 0.95) -> Unpaired:
+    """The ratio of geometric means of two unpaired groups, with Welch's t interval over the logarithms.
+
+    Source: Welch (1947), degrees of freedom by Satterthwaite. A group of one has no spread, so no interval.
+    """
+    sides = [mean_interval([math.log(rate) for rate in group]) for group in (rates, reference)]
+    difference = sides[0].mean - sides[1].mean
+    ratio = math.exp(difference)
+    if sides[0].sd is None or sides[1].sd is None:
+        return Unpaired(sides[0].n, sides[1].n, ratio, None)
+    parts = [(side.sd or 0.0) ** 2 / side.n for side in sides]
+    variance = math.fsum(parts)
+    if variance == 0:
+        return Unpaired(sides[0].n, sides[1].n, ratio, Interval(ratio, ratio))
+    df = variance**2 / math.fsum(part**2 / (side.n - 1) for part, side in zip(parts, sides, strict=True))
+    half = float(special.stdtrit(df, 0.5 + level / 2)) * math.sqrt(variance)
+    interval = Interval(math.exp(difference - half), math.exp(difference + half))
+    return Unpaired(sides[0].n, sides[1].n, ratio, interval)
 
 
 def paired_difference(differences: Sequence[float], *, seed: int) -> Paired:

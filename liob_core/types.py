@@ -165,7 +165,8 @@ class Variant:
 class Check:
     """A deterministic grader of one prompt: `kind` and its parameters (see `quality.checks`)."""
 
-    kind: str  # number | exact | regex | contains | choice | json_schema
+    kind: str  # number | exact | regex | contains | choice | json_schema | rouge_l | bleu | token_f1
+    # | unit_tests
     params: Mapping[str, JsonValue]
 
 
@@ -184,6 +185,7 @@ class CheckOutcome:
     result: CheckResult
     reason: str
     extracted: str | None = None
+    score: float | None = None  # 0 to 1, of checks that measure; None: the check has no score
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -285,8 +287,9 @@ class RunSpec:
     )
     liob_version: str = ""
     engine_options: Mapping[str, JsonValue] = field(default_factory=dict)  # the fake engine's script
-
+    allow_code: bool = False  # code in answers may be run by checks `unit_tests`
     closeness: ClosenessAsk | None = None  # of task `closeness`
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:

@@ -6,6 +6,7 @@ from liob_core.charts.memory import memory_bars
 from liob_core.charts.speed import latency_strip, rate_dots
 from liob_core.metrics import METRICS
 from liob_core.ui.blocks import show_chart, show_heading, show_unknown
+from liob_core.ui.engine_table import show_engines
 from liob_core.ui.results_table import show_results_table, why_unknown
 from liob_core.ui.run_view import RunView, open_run, show_caveats
 from liob_core.ui.style import current_look
@@ -21,6 +22,7 @@ def show() -> None:
     show_heading(view.kicker, "How fast, how big?")
     table = view.frame("results")
     show_results_table(table, current_look(), key="results")
+    show_engines(view.frame("engines"))
     _show_rates(view)
     _show_latencies(view)
     _show_memory(view)

@@ -21,6 +21,17 @@ _RUN = """
         runs.*, machines.logical_cores, machines.physical_cores, machines.gpus AS machine_gpus,
         (SELECT count(*) FROM raw.prompts AS prompts WHERE prompts.run_id = runs.run_id AND NOT templated)
             AS n_untemplated,
+        (SELECT count(*) FROM raw.prompts AS prompts WHERE prompts.run_id = runs.run_id AND templated
+            AND template_sha256 IS NULL) AS n_engine_templated,
+        (SELECT count(*) FILTER (n_bytes > 1) FROM (
+            SELECT count(DISTINCT prompt_sha256) AS n_bytes FROM raw.samples AS samples
+            WHERE samples.run_id = runs.run_id AND task = 'suite' AND NOT warmup GROUP BY prompt_id))
+            AS n_other_bytes,
+        (SELECT count(*) FILTER (n_counts > 1) FROM (
+            SELECT count(DISTINCT prompt_tokens) AS n_counts FROM raw.samples AS samples
+            WHERE samples.run_id = runs.run_id AND task = 'suite' AND NOT warmup
+            AND outcome IN ('ok', 'length') GROUP BY prompt_id))
+            AS n_other_counts,
         (SELECT count(*) FROM raw.samples AS samples WHERE samples.run_id = runs.run_id
             AND NOT warmup AND contended IS NULL) AS n_untold,
         (SELECT count(*) FROM raw.samples AS samples WHERE samples.run_id = runs.run_id
@@ -36,6 +47,9 @@ _VARIANTS = """
     )
     SELECT
         results.*, variants.threads, variants.gpu_layers, variants.label_warning, variants.fallback_warning,
+        (SELECT string_agg(DISTINCT json_extract(effective, '$.warnings')::VARCHAR, chr(10))
+            FROM raw.loads AS loads WHERE loads.run_id = $run_id AND loads.variant = results.variant)
+            AS load_warnings,
         (SELECT string_agg(n || ' ' || outcome, ', ' ORDER BY n DESC) FROM outcomes
             WHERE outcomes.variant = results.variant) AS failures,
         (SELECT any_value(reason) FROM raw.paired_deltas AS deltas WHERE deltas.run_id = $run_id
@@ -162,6 +176,40 @@ def _prompts(run: Row, _: list[Row]) -> Iterator[str]:
         yield "Each file was prompted with its own template, so the variants did not get the same bytes."
 
 
+def _engines(run: Row, variants: list[Row]) -> Iterator[str]:
+    names = list(dict.fromkeys(row["engine"] for row in variants))
+    if len(names) > 1:
+        yield (
+            f"Variants ran on different engines ({', '.join(names)}): a difference between two can be the "
+            "engine's. Compare within one, or the same weights across them."
+        )
+    if run["prompt_mode"] == "engine":
+        yield (
+            "Each engine applied its own template to the prompts, so the variants need not have got the same "
+            "text; the prompts that are shown are what was expected."
+        )
+        return
+    if run["n_engine_templated"] and "ollama" in names:
+        yield (
+            "Ollama rendered the prompts with a template of its own, which need not be the one in the file: "
+            "answers are comparable within this run."
+        )
+    if run["n_other_bytes"] and run["prompt_mode"] != "own":
+        yield f"{run['n_other_bytes']} prompts did not reach every variant with the same bytes."
+    elif run["n_other_counts"] and len(names) > 1:
+        yield (
+            f"The engines counted different numbers of tokens in {run['n_other_counts']} prompts of the same "
+            "bytes: one of them adds or leaves out a token, such as a second BOS."
+        )
+
+
+def _loads(_: Row, variants: list[Row]) -> Iterator[str]:
+    for row in variants:
+        told = [one for line in (row["load_warnings"] or "").splitlines() for one in json.loads(line) or []]
+        for sentence in dict.fromkeys(told):
+            yield f"{row['variant']}: {sentence.rstrip('.')}."
+
+
 def _labels(_: Row, variants: list[Row]) -> Iterator[str]:
     for row in variants:
         for name in ("label_warning", "fallback_warning"):
@@ -210,6 +258,8 @@ _RULES: tuple[Rule, ...] = (
     _blocks,
     _threads,
     _prompts,
+    _engines,
+    _loads,
     _reference,
     _labels,
     _device_memory,

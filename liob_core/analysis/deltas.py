@@ -12,6 +12,7 @@ import duckdb
 
 from liob_core import stats
 from liob_core.analysis.blocks import USABLE, read_blocks, timing_task, values_by_block
+from liob_core.analysis.closeness import ln_ratio_fields
 from liob_core.metrics import METRICS
 
 BETTER, WORSE = "better", "worse"
@@ -30,6 +31,7 @@ _SETTINGS: Mapping[str, Sequence[str]] = {
     "answer_s": _SPEED_SETTINGS,
     "peak_memory_bytes": ("engine", "n_ctx", "gpu_layers"),
     "pass_rate": ("engine", "n_ctx"),
+    "ln_ratio": (),  # evaluated by one build, at one window size
 }
 _SETTING_WORDS = {
     "engine": "other engine",
@@ -91,6 +93,7 @@ def _makers(con: duckdb.DuckDBPyConnection, run_id: str, reference: str) -> dict
     """Per metric, the function from a variant's label to its effect; data is read once for all."""
     blocks, task = read_blocks(con, run_id), timing_task(con, run_id)
     loads, peaks, answers = _loads(con, run_id), _peaks(con, run_id), _answers(con, run_id)
+    ratios = ln_ratio_fields(con, run_id)
 
     def of_rate(metric: str) -> Callable[[str], Delta]:
         base = values_by_block(blocks, reference, metric, task)
@@ -115,6 +118,9 @@ def _makers(con: duckdb.DuckDBPyConnection, run_id: str, reference: str) -> dict
         "answer_s": lambda variant: _answer_time(blank(variant, "answer_s"), answers),
         "peak_memory_bytes": lambda variant: _memory(blank(variant, "peak_memory_bytes"), peaks),
         "pass_rate": lambda variant: _pass_rate(blank(variant, "pass_rate"), answers),
+        "ln_ratio": lambda variant: replace(
+            blank(variant, "ln_ratio"), **ratios.get(variant, {"reason": "closeness was not measured"})
+        ),
     }
 
 

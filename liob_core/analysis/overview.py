@@ -1,8 +1,10 @@
 """Which one, and why: the pick in one sentence with its evidence, or the reason why there is none.
 
-Closeness is not measured yet, so a loss is the paired difference of pass rate, by its one-sided 95 % bound.
+A loss is the ln PPL ratio where closeness was measured, else the paired difference of pass rate, each by its
+one-sided 95 % bound.
 """
 
+import math
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,14 +12,14 @@ from typing import Any
 import duckdb
 
 from liob_core import stats
-from liob_core.analysis import words
+from liob_core.analysis import closeness, words
+from liob_core.analysis.closeness_pick import checks_note, closeness_note, descend, is_bounded
 from liob_core.analysis.deltas import BETTER, NOT_COMPARABLE, SAME
 from liob_core.errors import UsageError
 from liob_core.store import database
 
 # The most pass rate that may be lost, as a share: 5 points.
 MARGIN = 0.05
-CLOSENESS = "Closeness not measured"
 
 Row = dict[str, Any]
 
@@ -25,13 +27,13 @@ _VARIANTS = """
     SELECT
         results.variant, results.is_reference, results.bpw, results.position, results.peak_memory_bytes,
         results.file_bytes, results.decode_tps, results.n_samples, results.n_checked, variants.file_name,
-        variants.n_ctx, variants.threads
+        variants.n_ctx, variants.threads, variants.engine, variants.engine_model
     FROM main.results AS results JOIN raw.variants AS variants USING (run_id, variant)
     WHERE run_id = ? ORDER BY results.bpw DESC NULLS LAST, results.position
 """
 _DELTAS = """
     SELECT variant, metric, estimate, n, verdict, reason, loss_bound
-    FROM raw.paired_deltas WHERE run_id = ? AND metric IN ('decode_tps', 'pass_rate')
+    FROM raw.paired_deltas WHERE run_id = ? AND metric IN ('decode_tps', 'pass_rate', 'ln_ratio')
 """
 
 
@@ -49,6 +51,7 @@ class Headline:
     reference: str | None = None
     loss_bound: float | None = None
     n_prompts: int | None = None
+    ln_ratio_bound: float | None = None  # in nats, where closeness decided
     margin: float = MARGIN
     command: str | None = None
     evidence: tuple[str, ...] = field(default=())
@@ -68,6 +71,8 @@ def headline(db: Path, run_id: str) -> Headline:
     ladder = _ladder(variants, reference)
     if not ladder:
         return _nothing_to_compare(variants, reference)
+    if is_bounded(deltas):
+        return _by_closeness(ladder, reference, deltas)
     checks = {row["variant"]: deltas.get((row["variant"], "pass_rate"), {}) for row in ladder}
     n_prompts = max(check.get("n") or 0 for check in checks.values())
     if n_prompts == 0:
@@ -127,6 +132,36 @@ def _loss(check: Row) -> str:
     return f"loses at most {words.at_most_points(check['loss_bound'])} on {check['n']} prompts (95 %)"
 
 
+def _by_closeness(ladder: list[Row], reference: Row, deltas: dict[tuple[str, str], Row]) -> Headline:
+    """The pick by the ln PPL ratio, or why nothing meets its margin."""
+    found, name = descend(ladder, deltas, MARGIN), reference["variant"]
+    allowed = words.percent(math.expm1(closeness.MARGIN))
+    if found.pick is None:
+        return Headline(
+            kind="nothing meets it",
+            sentence=f"Nothing below {name} is shown to raise perplexity by at most {allowed}: "
+            f"{found.stopped_by}.",
+            detail=_fastest(ladder, reference, deltas).strip(),
+            reference=name,
+            evidence=found.evidence,
+        )
+    pick = found.pick
+    ratio, check = deltas[pick["variant"], "ln_ratio"], deltas.get((pick["variant"], "pass_rate"), {})
+    held = closeness.at_most_higher(ratio["loss_bound"])
+    return Headline(
+        kind="pick",
+        sentence=f"{pick['variant']}: {_cost(pick, reference, deltas)}; {held} (95 %).",
+        detail=f"On {ratio['n']} windows of text; {allowed} more is allowed; {checks_note(check, MARGIN)}.",
+        pick=pick["variant"],
+        reference=name,
+        loss_bound=check.get("loss_bound"),
+        n_prompts=check.get("n"),
+        ln_ratio_bound=ratio["loss_bound"],
+        command=_command(pick),
+        evidence=found.evidence,
+    )
+
+
 def _pick(
     pick: Row, reference: Row, deltas: dict[tuple[str, str], Row], evidence: tuple[str, ...]
 ) -> Headline:
@@ -134,7 +169,8 @@ def _pick(
     return Headline(
         kind="pick",
         sentence=f"{pick['variant']}: {_cost(pick, reference, deltas)}; {_loss(check)}.",
-        detail=f"{CLOSENESS}; the loss is in checks passed, and {words.at_most_points(MARGIN)} are allowed.",
+        detail=f"{closeness_note(deltas)}; the loss is in checks passed, and "
+        f"{words.at_most_points(MARGIN)} are allowed.",
         pick=pick["variant"],
         reference=reference["variant"],
         loss_bound=check["loss_bound"],
@@ -158,7 +194,7 @@ def _nothing_meets_it(
     return Headline(
         kind="nothing meets it",
         sentence=f"Nothing below {reference['variant']} is shown to lose at most {allowed}: {why}.",
-        detail=f"{_fastest(ladder, reference, deltas)}{CLOSENESS}.",
+        detail=f"{_fastest(ladder, reference, deltas)}{closeness_note(deltas)}.",
         reference=reference["variant"],
         loss_bound=check.get("loss_bound"),
         n_prompts=check.get("n"),
@@ -179,7 +215,7 @@ def _too_few(
         kind="too few prompts",
         sentence=f"Too few prompts to pick: {n_prompts} checked ones leave a loss of {open_loss} open even "
         f"without a flip; {needed_prompts()} can rule out {words.at_most_points(MARGIN)}.",
-        detail=f"{_fastest(ladder, reference, deltas)}{CLOSENESS}.",
+        detail=f"{_fastest(ladder, reference, deltas)}{closeness_note(deltas)}.",
         reference=reference["variant"],
         n_prompts=n_prompts,
         evidence=evidence,
@@ -191,7 +227,7 @@ def _not_checked(ladder: list[Row], reference: Row, deltas: dict[tuple[str, str]
         kind="not checked",
         sentence="No pick: no prompt was checked for the reference and a smaller variant, so what is lost is "
         "not known.",
-        detail=f"{_fastest(ladder, reference, deltas)}{CLOSENESS}.",
+        detail=f"{_fastest(ladder, reference, deltas)}{closeness_note(deltas)}.",
         reference=reference["variant"],
         n_prompts=0,
     )
@@ -207,7 +243,7 @@ def _nothing_to_compare(variants: list[Row], reference: Row) -> Headline:
     return Headline(
         kind="nothing to compare",
         sentence=f"{reference['variant']}: {', '.join([*facts, why])}, so there is nothing to choose from.",
-        detail=f"Add a smaller variant to compare it with. {CLOSENESS}.",
+        detail="Add a smaller variant to compare it with.",
         reference=reference["variant"],
     )
 
@@ -250,6 +286,8 @@ def _fastest(ladder: list[Row], reference: Row, deltas: dict[tuple[str, str], Ro
 
 
 def _command(row: Row) -> str | None:
+    if row["engine"] == "ollama":
+        return f"ollama run {row['engine_model']}"
     if not row["file_name"]:
         return None
     return f"llama-server --model {row['file_name']} --ctx-size {row['n_ctx']} --threads {row['threads']}"

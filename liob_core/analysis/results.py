@@ -7,6 +7,7 @@ import pandas as pd
 
 from liob_core.analysis import caveats, words
 from liob_core.analysis.blocks import BLOCK_RATES, USABLE, timing_task
+from liob_core.analysis.closeness import closeness_columns
 from liob_core.store import database
 
 MAX_ROWS = 2_000
@@ -19,6 +20,7 @@ DELTA_METRICS = (
     "answer_s",
     "peak_memory_bytes",
     "pass_rate",
+    "ln_ratio",
 )
 
 # Many bits to few, and the reference before all: the order of every table and legend.
@@ -88,7 +90,8 @@ _DELTAS = f"""
 def results_table(db: Path, run_id: str) -> pd.DataFrame:
     """One row a variant, the reference first, then by true bits per weight from many to few.
 
-    All columns of the view `results`, and for each metric of DELTA_METRICS: `<metric>_delta` (the ratio or
+    All columns of the view `results`, ppl, ln_ratio, kld_mean, same_top and broken of the view
+    `closeness`, and for each metric of DELTA_METRICS: `<metric>_delta` (the ratio or
     the difference), `_delta_low`, `_delta_high`, `_delta_n`, `_verdict`, `_words` and `_reason`; NULL where
     unknown and on the reference's own row.
     """
@@ -98,11 +101,12 @@ def results_table(db: Path, run_id: str) -> pd.DataFrame:
             [run_id],
         ).df()
         effects = _effects(con, run_id)
+        found = closeness_columns(con, run_id)
     columns: dict[str, dict[str, object]] = {}
     for (variant, metric), effect in effects.items():
         for name, value in effect.items():
             columns.setdefault(f"{metric}_{name}", {})[variant] = value
-    added = pd.DataFrame({name: table["variant"].map(values) for name, values in columns.items()})
+    added = pd.DataFrame({name: table["variant"].map(values) for name, values in (columns | found).items()})
     return pd.concat([table, added], axis=1)
 
 

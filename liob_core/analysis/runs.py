@@ -131,6 +131,21 @@ def list_runs(db: Path) -> pd.DataFrame:
     return database.query(db, _LIST)
 
 
+def find_run(db: Path, name: str) -> str:
+    """The id of a run, named in full or by the only beginning that fits; `last` is the newest."""
+    ids = [str(run_id) for run_id in list_runs(db)["run_id"]]
+    if name == "last" and ids:
+        return ids[0]
+    found = [run_id for run_id in ids if run_id == name] or [
+        run_id for run_id in ids if name and run_id.startswith(name)
+    ]
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise UsageError(f"There is no run {name!r} in {db}. Its runs are: {', '.join(ids[:5]) or 'none'}.")
+    raise UsageError(f"{name!r} fits {len(found)} runs: {', '.join(found[:5])}; give more of its name.")
+
+
 def run_facts(db: Path, run_id: str) -> RunFacts:
     """The facts of one run; raises UsageError where the database has no such run."""
     with database.read(db) as con:

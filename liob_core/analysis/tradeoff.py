@@ -10,7 +10,7 @@ from liob_core.store import database
 _TRADEOFF = """
     WITH points AS (
         SELECT
-            variant, is_reference, position, quant, bpw, file_bytes, peak_memory_bytes, need_bytes,
+            variant, is_reference, position, quant, engine, bpw, file_bytes, peak_memory_bytes, need_bytes,
             coalesce(peak_memory_bytes, file_bytes) AS size_bytes,
             peak_memory_bytes IS NOT NULL AS size_is_measured,
             decode_tps, decode_tps_ci_low, decode_tps_ci_high, pass_rate, pass_rate_ci_low,
@@ -37,8 +37,8 @@ _TRADEOFF = """
 def tradeoff(db: Path, run_id: str) -> pd.DataFrame:
     """One row a variant for the trade-off picture; the front is drawn by estimates, not by verdicts.
 
-    Columns: variant, is_reference, quant, bpw, file_bytes, peak_memory_bytes, need_bytes, size_bytes (the
-    peak, or the file where it was not measured), size_is_measured, decode_tps with _ci_low and _ci_high,
+    Columns: variant, is_reference, quant, engine, bpw, file_bytes, peak_memory_bytes, need_bytes, size_bytes
+    (the peak, or the file where it was not measured), size_is_measured, decode_tps with _ci_low and _ci_high,
     pass_rate with _ci_low and _ci_high, n_checked, on_front, dominated_by (labels).
     """
     return database.query(db, _TRADEOFF, [run_id])

@@ -193,7 +193,7 @@ class _Recorder:
 
 
 def _in_words(now: Running, *, is_reference: bool) -> str:
-    """An estimate as it stands: perplexity, or its ratio to the reference's, and how many windows it rests on."""
+    """An estimate as it stands: perplexity, or its ratio to the reference's, and what it rests on."""
     value, digits = math.exp(now.ln), 2 if is_reference else 4
     text = f"{'PPL' if is_reference else 'PPL ratio'} {value:.{digits}f}"
     if now.ln_half_width is not None:

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
+from liob_core.bench.closeness import plan_closeness
 from liob_core.bench.plan import SHAPE_TOKENS, WARMUP_TOKENS, make_plan
 from liob_core.errors import LiobError
+from liob_core.monitor.machine import read_machine
 from liob_core.store.database import query
 from liob_core.types import Cell, RunSpec, Task, Variant
 
@@ -25,8 +27,8 @@ COPY_BYTES = 64 * 2**20
 _EARLIER = """
 SELECT results.weights_sha256, median(results.decode_tps) AS decode_tps,
        median(results.prefill_tps) AS prefill_tps, median(results.answer_tokens) AS answer_tokens
-FROM results JOIN variants USING (run_id, variant)
-WHERE results.engine = ? AND results.decode_tps IS NOT NULL
+FROM results JOIN variants USING (run_id, variant) JOIN runs USING (run_id)
+WHERE results.engine = ? AND runs.machine_id = ? AND results.decode_tps IS NOT NULL
 GROUP BY results.weights_sha256
 """
 
@@ -38,6 +40,7 @@ class Estimate:
     seconds: float
     is_measured: bool  # every variant was measured here before
     sentence: str
+    closeness: str | None = None  # what that task takes of time, memory and disk
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,10 +65,18 @@ def estimate(spec: RunSpec, database: Path) -> Estimate:
         loads.add((cell.block, cell.variant))
     sizes = {variant.label: variant.model.file_bytes if variant.model else 0 for variant in spec.variants}
     seconds += sum(LOAD_OVERHEAD_S + sizes[label] / _copy_bytes_per_s() for _, label in loads)
+    cost = None
+    if spec.closeness is not None:
+        known = {label: rate.prefill_tps for label, rate in rates.items() if rate.is_measured}
+        plan = plan_closeness(spec, database.parent, known)
+        seconds, cost = seconds + plan.seconds, plan.sentence
     is_measured = all(rate.is_measured for rate in rates.values())
     basis = "from earlier runs here" if is_measured else "a rough guess: not all variants ran here before"
     return Estimate(
-        seconds=seconds, is_measured=is_measured, sentence=f"about {spell_duration(seconds)} ({basis})"
+        seconds=seconds,
+        is_measured=is_measured,
+        sentence=f"about {spell_duration(seconds)} ({basis})",
+        closeness=cost,
     )
 
 
@@ -87,11 +98,16 @@ def _cell_s(cell: Cell, rate: _Rates, spec: RunSpec) -> float:
     return TYPICAL_PROMPT_TOKENS / rate.prefill_tps + n_out / rate.decode_tps
 
 
+@functools.cache
+def _machine_id() -> str:
+    return read_machine().machine_id
+
+
 def _earlier_rates(spec: RunSpec, database: Path) -> Mapping[str, _Rates]:
     if not database.exists():
         return {}
     try:
-        rows = query(database, _EARLIER, (spec.engine,))
+        rows = query(database, _EARLIER, (spec.engine, _machine_id()))
     except LiobError:  # a busy or broken database only makes the estimate rougher
         return {}
     return {

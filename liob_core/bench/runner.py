@@ -6,6 +6,7 @@ from itertools import groupby
 from pathlib import Path
 from time import perf_counter_ns
 
+from liob_core.bench.engines import renders_as_the_file_says
 from liob_core.bench.loading import Loader, Session, reason_of
 from liob_core.bench.measure import Ending, Recording, ending_of, prompt_sha256, record, shape_ending
 from liob_core.bench.prompts import read_prompts, render_suite, write_prompts
@@ -33,7 +34,6 @@ from liob_core.types import (
 
 # After this many breakdowns in a row without one finished cell, the rest of the block is given up.
 MAX_BREAKDOWNS = 3
-FAILED = frozenset(Outcome) - {Outcome.OK, Outcome.LENGTH}
 # What the candidate itself did, and so is graded; everything else is the engine's doing.
 GRADED = frozenset(
     {
@@ -45,6 +45,7 @@ GRADED = frozenset(
         Outcome.REPETITION,
     }
 )
+FAILED = frozenset(Outcome) - GRADED
 
 
 class Cancelled(Exception):  # noqa: N818 - not an error: the user asked for it
@@ -113,8 +114,12 @@ class Runner:
             for variant in self._spec.variants
             if variant is not reference and variant.model and variant.model.chat_template_sha256 == template
         )
+        # Where the run has an engine that uses the template in the file, that one renders for all.
+        able = sorted(
+            (reference, *others), key=lambda variant: not renders_as_the_file_says(self._engine, variant)
+        )
         problem = ""
-        for variant in (reference, *others):
+        for variant in able:
             self._stop_if_cancelled()
             self._supervisor.say("rendering the prompts", variant.label)
             try:
@@ -262,7 +267,14 @@ class Runner:
         if cell.prompt_id is None or outcome not in GRADED:
             return None
         check = prompt_of(self._spec, cell).check
-        return run_check(check, response) if check else None
+        if check is None:
+            return None
+        return run_check(
+            check,
+            response,
+            allow_code=self._spec.allow_code,
+            is_cancelled=lambda: self._supervisor.is_cancelled,
+        )
 
     def _stop_if_cancelled(self) -> None:
         if self._supervisor.is_cancelled:

@@ -9,12 +9,13 @@ from pathlib import Path
 import psutil
 
 from liob_core import __version__
+from liob_core.bench.closeness import check_add_on, closeness_spec
 from liob_core.bench.plan import SEED_LIMIT, SHAPE_TOKENS
+from liob_core.engines.ollama_options import sampling_problem, settings_problem
 from liob_core.errors import UsageError
 from liob_core.models.gguf import find_models
-from liob_core.models.labels import plain_stem
-from liob_core.models.variant import make_variant, order_by_bits, unique_labels
-from liob_core.types import JsonValue, LoadSettings, RunSpec, Sampling, Suite, Task, Variant
+from liob_core.models.variant import make_variant, model_name_of, order_by_bits, unique_labels
+from liob_core.types import ClosenessAsk, JsonValue, LoadSettings, RunSpec, Sampling, Suite, Task, Variant
 
 # Blocks of `speed`: enough for an interval, for a tight one, for a paper.
 PRESETS = {"quick": 3, "standard": 5, "thorough": 10}
@@ -39,6 +40,8 @@ class Choices:
     prompt_mode: str = "reference"
     engine_url: str | None = None
     engine_options: Mapping[str, JsonValue] = field(default_factory=dict)
+    allow_code: bool = False  # checks `unit_tests` may run code from answers
+    closeness: ClosenessAsk | None = None
     title: str | None = None
 
 
@@ -49,7 +52,7 @@ def make_spec(choices: Choices) -> RunSpec:
     reference = _reference(choices, variants)
     now = datetime.now(UTC)
     repeats = choices.suite_repeats or (1 if Task.SPEED in choices.tasks else choices.n_blocks)
-    return RunSpec(
+    spec = RunSpec(
         run_id=f"{now:%Y%m%d-%H%M%S}-{secrets.token_hex(2)}",
         title=choices.title or _title(variants),
         created_utc=now.isoformat(timespec="seconds").replace("+00:00", "Z"),
@@ -66,7 +69,12 @@ def make_spec(choices: Choices) -> RunSpec:
         prompt_mode=choices.prompt_mode,
         liob_version=__version__,
         engine_options=choices.engine_options,
+        allow_code=choices.allow_code,
+        closeness=choices.closeness if Task.CLOSENESS in choices.tasks else None,
     )
+    if Task.CLOSENESS in spec.tasks:
+        closeness_spec(spec)  # whether it can be carried out
+    return spec
 
 
 def default_threads() -> int:
@@ -94,7 +102,7 @@ def _check(choices: Choices) -> None:
     if not choices.variants:
         raise UsageError("No variant is chosen; name at least one model file.")
     if not choices.tasks:
-        raise UsageError("No task is chosen; take `speed`, `suite` or both.")
+        raise UsageError("No task is chosen; take `speed`, `suite`, `closeness` or several.")
     if Task.SUITE in choices.tasks and choices.suite is None:
         raise UsageError("Task `suite` needs a suite of prompts; name one, such as `quick`.")
     if not 1 <= choices.n_blocks <= 100:
@@ -103,8 +111,21 @@ def _check(choices: Choices) -> None:
         raise UsageError(f"A limit of {choices.max_tokens} tokens cannot be run; choose 1 to 1,000,000.")
     if not 0 <= choices.seed < SEED_LIMIT:
         raise UsageError(f"Seed {choices.seed} is not one an engine takes; choose 0 to {SEED_LIMIT - 1}.")
+    _check_ollama(choices)
+    if Task.CLOSENESS in choices.tasks:
+        check_add_on()
     if Task.SPEED in choices.tasks:
         _check_context(choices.variants)
+
+
+def _check_ollama(choices: Choices) -> None:
+    """Refuse now what an Ollama server would refuse, or do otherwise, at every single request."""
+    sampling = Sampling(max_tokens=choices.max_tokens, seed=choices.seed)
+    for variant in choices.variants:
+        if variant.engine == "ollama":
+            problem = settings_problem(variant.load_settings) or sampling_problem(sampling)
+            if problem is not None:
+                raise UsageError(problem)
 
 
 def _check_context(variants: Sequence[Variant]) -> None:
@@ -122,15 +143,15 @@ def _reference(choices: Choices, ordered: Sequence[Variant]) -> str:
     if choices.reference is None:
         return labels[0]
     named = [
-        variant.label
+        variant
         for variant in ordered
         if choices.reference in {variant.label, variant.engine_model, Path(variant.engine_model).name}
     ]
-    if len(named) != 1:
+    # One file with several types of KV cache is several variants; f16 comes before the quantized ones.
+    if len({variant.engine_model for variant in named}) != 1:
         raise UsageError(f"Reference {choices.reference!r} is none of the variants: {', '.join(labels)}.")
-    return named[0]
+    return named[0].label
 
 
 def _title(variants: Sequence[Variant]) -> str:
-    name = plain_stem(Path(variants[0].engine_model))
-    return f"{name}: {', '.join(variant.label for variant in variants)}"
+    return f"{model_name_of(variants[0])}: {', '.join(variant.label for variant in variants)}"

@@ -14,22 +14,24 @@ from types import FrameType
 import psutil
 
 from liob_core.analysis.ingest import ingest_run
+from liob_core.bench.closeness import first_progress, run_closeness
+from liob_core.bench.engines import open_engines
 from liob_core.bench.loading import Loader
 from liob_core.bench.lock import machine_lock
 from liob_core.bench.plan import make_plan, remaining
-from liob_core.bench.runner import Cancelled, Runner
+from liob_core.bench.registering import register_files
+from liob_core.bench.runner import FAILED, Cancelled, Runner
 from liob_core.bench.status import Progress, RunStatus, read_status_file, write_status
 from liob_core.bench.supervisor import Supervisor
 from liob_core.config import Settings, load_settings
 from liob_core.engines.embedded import kill_leftovers
 from liob_core.engines.protocol import Engine
-from liob_core.engines.registry import make_engine
 from liob_core.errors import BusyError, LiobError
 from liob_core.monitor import clock
 from liob_core.monitor.machine import read_machine
 from liob_core.monitor.sampler import Sampler
 from liob_core.store.journal import Journal, finished_cells, read_lines, read_spec, write_atomic
-from liob_core.types import Cell, RunSpec, to_json
+from liob_core.types import Cell, Outcome, RunSpec, to_json
 
 log = logging.getLogger("liob.worker")
 MACHINE_FILE = "machine.json"
@@ -40,6 +42,7 @@ LAST_INGEST_WAIT_S = 30.0
 def main(arguments: Sequence[str]) -> int:
     """Exit code of one run: 0 done, 1 something in it failed, 2 wrong use or missing thing, 3 busy."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    logging.getLogger("httpx").setLevel(logging.WARNING)  # a line per request says nothing here
     run_dir = Path(arguments[0])
     settings = load_settings()
     spec = read_spec(run_dir)
@@ -66,9 +69,7 @@ def _measure(spec: RunSpec, run_dir: Path, settings: Settings) -> int:
         write_atomic(run_dir / MACHINE_FILE, json.dumps(to_json(read_machine())))
     journal = Journal(run_dir)
     cells = remaining(plan, finished_cells(run_dir))
-    engine = make_engine(
-        spec.engine, url=spec.engine_url, options=spec.engine_options, machine_dir=settings.machine_dir
-    )
+    engine = open_engines(spec, settings.machine_dir)
     with _watched(spec, run_dir, status, engine) as (sampler, supervisor):
         loader = Loader(
             spec,
@@ -88,7 +89,15 @@ def _measure(spec: RunSpec, run_dir: Path, settings: Settings) -> int:
             supervisor=supervisor,
         )
         journal.append_event("resumed" if status.n_done else "started", f"{len(cells)} cells to do")
-        state, reason = _run(runner, cells, settings, run_dir, supervisor)
+        state, reason = _run(
+            spec,
+            runner,
+            cells,
+            settings=settings,
+            run_dir=run_dir,
+            journal=journal,
+            supervisor=supervisor,
+        )
         for source, why in sampler.missing.items():
             journal.append_event("sensor missing", f"{source}: {why}")
         if sampler.lost_readings:
@@ -100,16 +109,32 @@ def _measure(spec: RunSpec, run_dir: Path, settings: Settings) -> int:
 
 
 def _run(
-    runner: Runner, cells: Sequence[Cell], settings: Settings, run_dir: Path, supervisor: Supervisor
+    spec: RunSpec,
+    runner: Runner,
+    cells: Sequence[Cell],
+    *,
+    settings: Settings,
+    run_dir: Path,
+    journal: Journal,
+    supervisor: Supervisor,
 ) -> tuple[str, str | None]:
     """The state in which the run ended, and why."""
+
+    def stop_if_cancelled() -> None:
+        if supervisor.is_cancelled:
+            raise Cancelled
 
     def store_block() -> None:
         supervisor.say("storing")
         _ingest(settings, run_dir, wait_s=0.0)
 
     try:
+        register_files(spec, settings, supervisor.say, stop_if_cancelled)
         runner.run(cells, after_block=store_block)
+        if spec.closeness is not None:
+            run_closeness(
+                spec, run_dir, journal=journal, supervisor=supervisor, machine_dir=settings.machine_dir
+            )
     except Cancelled:
         return "cancelled", "Cancelled by the user; resume it to do the rest."
     except LiobError as error:
@@ -158,22 +183,22 @@ def _first_status(spec: RunSpec, plan: Sequence[Cell], run_dir: Path) -> RunStat
     keys = [f"{cell.variant}|{cell.task.value}" for cell in measured]
     done = Counter(k for k, cell in zip(keys, measured, strict=True) if cell.cell_id in finished)
     bad = Counter(k for k, cell in zip(keys, measured, strict=True) if cell.cell_id in failed)
+    per_cell = {
+        key: Progress(total=total, done=done[key], failed=bad[key]) for key, total in Counter(keys).items()
+    } | first_progress(spec, run_dir)
     now = clock.utc_iso(clock.utc_ns())
     return RunStatus(
         run_id=spec.run_id,
         title=spec.title,
         state="running",
-        n_cells=len(measured),
-        n_done=sum(done.values()),
-        n_failed=sum(bad.values()),
+        n_cells=sum(progress.total for progress in per_cell.values()),
+        n_done=sum(progress.done for progress in per_cell.values()),
+        n_failed=sum(progress.failed for progress in per_cell.values()),
         started_utc=now,
         updated_utc=now,
         pid=process.pid,
         pid_created=process.create_time(),
-        per_cell={
-            key: Progress(total=total, done=done[key], failed=bad[key])
-            for key, total in Counter(keys).items()
-        },
+        per_cell=per_cell,
     )
 
 
@@ -182,7 +207,7 @@ def _failed_cells(run_dir: Path) -> set[str]:
     return {
         line["data"]["cell"]["cell_id"]
         for line in lines
-        if line["kind"] == "sample" and line["data"]["outcome"] not in {"ok", "length", "cancelled"}
+        if line["kind"] == "sample" and line["data"]["outcome"] in FAILED - {Outcome.CANCELLED}
     }
 
 

@@ -13,6 +13,7 @@ import altair as alt
 import pandas as pd
 
 _TITLE_HEIGHT, _NOTE_LINE, _AXIS_HEIGHT, _FOOTER_LINE = 32, 16, 48, 14
+_ENGINE_SHAPES = ("circle", "square", "triangle-up", "cross")
 FONT = '"Source Sans", "Source Sans Pro", "Helvetica Neue", Arial, sans-serif'
 
 
@@ -95,6 +96,16 @@ def variant_colours(labels: Sequence[str], reference: str | None, look: Look) ->
     return {label: colours.get(label, look.reference) for label in labels}
 
 
+def _colours_by_bits(ordered: pd.DataFrame, reference: str | None, look: Look) -> dict[str, str]:
+    """The colour of each variant where one position of the ladder can hold several of them."""
+    bits = ordered["bpw"].astype(float).fillna(0.0).round(3)  # unknown bits share the last position
+    colours = dict(zip(dict.fromkeys(bits), ramp(bits.nunique(), look), strict=True))
+    return {
+        str(label): look.reference if label == reference else colours[place]
+        for label, place in zip(ordered["variant"], bits, strict=True)
+    }
+
+
 @dataclass(frozen=True, slots=True)
 class Ladder:
     """The variants of a run as channels of a chart: position, colour and shape of the column `variant`."""
@@ -106,12 +117,21 @@ class Ladder:
 
     @classmethod
     def of(cls, table: pd.DataFrame, look: Look) -> "Ladder":
-        """The ladder of a frame with variant, is_reference and bpw, one row a variant."""
+        """The ladder of a frame with variant, is_reference and bpw, one row a variant.
+
+        Where the frame has several of `engine`, the shape tells the engine, and the same weights keep their
+        colour; the reference is then known by its colour alone.
+        """
         ordered = table.sort_values("bpw", ascending=False, kind="stable", na_position="last")
         labels = [str(label) for label in ordered["variant"]]
         reference = next((str(row.variant) for row in ordered.itertuples() if row.is_reference), None)
-        colours = variant_colours(labels, reference, look)
-        shapes = ["diamond" if label == reference else "circle" for label in labels]
+        engines = list(dict.fromkeys(ordered["engine"])) if "engine" in ordered else []
+        if len(engines) > 1:
+            colours = _colours_by_bits(ordered, reference, look)
+            shapes = [_ENGINE_SHAPES[engines.index(name) % len(_ENGINE_SHAPES)] for name in ordered["engine"]]
+        else:
+            colours = variant_colours(labels, reference, look)
+            shapes = ["diamond" if label == reference else "circle" for label in labels]
         return cls(
             labels=tuple(labels),
             y=alt.Y(

@@ -6,8 +6,10 @@ import typer
 from rich.markup import escape
 
 from liob_core import __version__
-from liob_core.cli import doctor, hub, models, reference, runs
+from liob_core.cli import doctor, hub, judge, models, ollama, reference, runs
+from liob_core.cli.compare import compare
 from liob_core.cli.output import err
+from liob_core.cli.share import import_runs, report
 from liob_core.errors import LiobError
 
 app = typer.Typer(
@@ -26,7 +28,13 @@ app.command()(runs.cancel)
 app.command("list")(runs.list_runs)
 app.command()(runs.show)
 app.command()(runs.export)
+app.command("import")(import_runs)
+app.command()(report)
+app.command()(compare)
+app.command()(judge.judge)
 app.command()(doctor.doctor)
+hub.models_app.command()(ollama.register)
+hub.models_app.command()(ollama.remove)
 app.add_typer(hub.models_app, name="models")
 app.command("reference", hidden=True)(reference.reference)
 

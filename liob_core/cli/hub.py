@@ -1,9 +1,6 @@
 """`models`: what is on this machine, what the Hub offers and whether it fits, and its download."""
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,20 +10,17 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, Trans
 
 from liob_core.analysis.words import UNKNOWN, memory, three_digits
 from liob_core.cli.models import JsonOption
+from liob_core.cli.ollama import ollama_entries
 from liob_core.cli.output import err, out, print_json, print_table
 from liob_core.config import load_settings
-from liob_core.errors import FileError, LiobError, UsageError
-from liob_core.models.gguf import find_models
-from liob_core.models.hub import list_variants, read_remote_model
-from liob_core.models.hub_cache import cached_path, cached_repos
+from liob_core.errors import UsageError
+from liob_core.models.hub import list_variants
 from liob_core.models.hub_download import DownloadProgress, download
-from liob_core.models.hub_repo import HubRepo, HubVariant, find_variants, parse_repo
-from liob_core.models.labels import published_label, shard_paths
-from liob_core.models.memory import available_bytes, fits, memory_need
-from liob_core.types import LoadSettings, MemoryNeed, ModelFile
-
-# Headers come from far away: several at once, but not so many that a Hub minds.
-_N_AT_ONCE = 4
+from liob_core.models.hub_offers import Offer, read_offers, sentences_of
+from liob_core.models.hub_repo import HubRepo, find_variants, parse_repo
+from liob_core.models.inventory import HeldModel, held_models
+from liob_core.models.memory import available_bytes, fits
+from liob_core.types import LoadSettings
 
 models_app = typer.Typer(no_args_is_help=True, help="Models on this machine and on the Hugging Face Hub.")
 RepoArgument = Annotated[
@@ -34,22 +28,10 @@ RepoArgument = Annotated[
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Row:
-    """One variant with what its header says; `reason` where it could not be read."""
-
-    variant: HubVariant
-    model: ModelFile | None = None
-    need: MemoryNeed | None = None
-    reason: str | None = None
-
-
 @models_app.command("list")
 def list_models(as_json: JsonOption = False) -> None:
-    """List the GGUF models on this machine: LIOB's own and those in the Hub cache."""
-    entries = [_local_entry(path) for path in _own_models(load_settings().models_dir)]
-    for repo in cached_repos():
-        entries += [_cached_entry(repo, variant) for variant in repo.variants]
+    """List the models on this machine: LIOB's own files, those in the Hub cache, and Ollama's."""
+    entries = [_held_entry(held) for held in held_models(load_settings().models_dir)] + ollama_entries()
     if as_json:
         print_json(entries)
     elif not entries:
@@ -59,31 +41,19 @@ def list_models(as_json: JsonOption = False) -> None:
         print_table("", columns, [_list_row(entry) for entry in entries])
 
 
-def _own_models(folder: Path) -> list[Path]:
-    try:
-        return find_models(folder) if folder.is_dir() else []
-    except FileError:  # none there, which is no mistake here
-        return []
-
-
-def _local_entry(path: Path) -> dict[str, Any]:
-    n_bytes = sum(part.stat().st_size for part in shard_paths(path) if part.exists())
-    label = published_label(path) or path.stem
-    return {"repo_id": None, "commit": None, "label": label, "file_bytes": n_bytes, "path": str(path)}
-
-
-def _cached_entry(repo: HubRepo, variant: HubVariant) -> dict[str, Any]:
+def _held_entry(held: HeldModel) -> dict[str, Any]:
     return {
-        "repo_id": repo.repo_id,
-        "commit": repo.commit,
-        "label": variant.label,
-        "file_bytes": variant.file_bytes,
-        "path": str(cached_path(repo, variant.files[0])),
+        "source": held.source,
+        "repo_id": held.repo.repo_id if held.repo else None,
+        "commit": held.repo.commit if held.repo else None,
+        "label": held.label,
+        "file_bytes": held.file_bytes,
+        "path": str(held.path),
     }
 
 
 def _list_row(entry: dict[str, Any]) -> tuple[str, ...]:
-    where = entry["repo_id"] or "LIOB"
+    where = entry["repo_id"] or ("Ollama" if entry["source"] == "ollama" else "LIOB")
     return escape(where), escape(entry["label"]), memory(entry["file_bytes"]), escape(entry["path"])
 
 
@@ -99,7 +69,7 @@ def hub(
     found = list_variants(parse_repo(repo))
     load = LoadSettings(n_ctx=context, kv_type_k=kv_type, kv_type_v=kv_type)
     with err.status(f"Reading {len(found.variants)} headers…"):
-        rows = _read_rows(found, load) if headers else [_Row(variant=variant) for variant in found.variants]
+        rows = read_offers(found, load) if headers else [Offer(variant=one) for one in found.variants]
     available = available_bytes()
     if as_json:
         print_json(_document(found, rows, available, context))
@@ -114,25 +84,11 @@ def hub(
         ("on disk", "left"),
     ]
     print_table(escape(found.repo_id), columns, [_hub_row(row, available) for row in rows])
-    for sentence in _sentences(found, rows):
+    for sentence in sentences_of(found, rows):
         out.print(f"[yellow]{escape(sentence)}[/yellow]", soft_wrap=True)
 
 
-def _read_rows(repo: HubRepo, load: LoadSettings) -> list[_Row]:
-    with ThreadPoolExecutor(_N_AT_ONCE) as pool:
-        return list(pool.map(partial(_read_row, repo, load), repo.variants))
-
-
-def _read_row(repo: HubRepo, load: LoadSettings, variant: HubVariant) -> _Row:
-    """One variant's facts; a refusal concerns it alone, so the list goes on."""
-    try:
-        model = read_remote_model(repo, variant)
-    except LiobError as error:
-        return _Row(variant=variant, reason=str(error))
-    return _Row(variant=variant, model=model, need=memory_need(model, load))
-
-
-def _document(repo: HubRepo, rows: Sequence[_Row], available: int, context: int) -> dict[str, Any]:
+def _document(repo: HubRepo, rows: Sequence[Offer], available: int, context: int) -> dict[str, Any]:
     return {
         "repo_id": repo.repo_id,
         "revision": repo.revision,
@@ -159,7 +115,7 @@ def _document(repo: HubRepo, rows: Sequence[_Row], available: int, context: int)
     }
 
 
-def _hub_row(row: _Row, available: int) -> tuple[str, ...]:
+def _hub_row(row: Offer, available: int) -> tuple[str, ...]:
     return (
         escape(row.variant.label),
         str(len(row.variant.files)),
@@ -169,14 +125,6 @@ def _hub_row(row: _Row, available: int) -> tuple[str, ...]:
         fits(row.need, available) if row.need else UNKNOWN,
         "yes" if row.variant.is_cached else "",
     )
-
-
-def _sentences(repo: HubRepo, rows: Sequence[_Row]) -> list[str]:
-    """What must be said beside the table, each sentence once."""
-    models = [row.model for row in rows if row.model]
-    said = [repo.note, *(row.reason for row in rows), *(row.need.reason for row in rows if row.need)]
-    said += [f"{Path(model.paths[0]).name}: {model.label_warning}" for model in models if model.label_warning]
-    return list(dict.fromkeys(sentence for sentence in said if sentence))
 
 
 @models_app.command("pull")

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Hashable, Mapping
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,59 +13,108 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from liob_core.analysis import words
 from liob_core.analysis.results import results_table, warnings
 from liob_core.bench import catch_up, jobs
+from liob_core.bench.choosing import choose_engines, variants_of
+from liob_core.bench.closeness import DEFAULT_WINDOW, check_add_on, make_ask
 from liob_core.bench.estimate import estimate
-from liob_core.bench.spec import Choices, default_threads, make_spec, variants_of_files
+from liob_core.bench.spec import DEFAULT_CTX, Choices, default_threads, make_spec
 from liob_core.bench.status import RunStatus
+from liob_core.cli.closeness import print_closeness, with_reference
 from liob_core.cli.models import JsonOption
 from liob_core.cli.output import err, out, print_json, print_table
 from liob_core.config import SHIPPED_SUITES, Settings, load_settings
-from liob_core.errors import LiobError, MissingError
+from liob_core.errors import LiobError, MissingError, UsageError
 from liob_core.monitor.machine import thread_warning
+from liob_core.quality.closeness.corpora import BUNDLED
+from liob_core.quality.closeness.records import UNQUANTIZED_KV
+from liob_core.quality.code.grade import code_note
 from liob_core.store.database import query
 from liob_core.store.share import export_run
 from liob_core.suites.load import load_suite
 from liob_core.types import LoadSettings, Task
 
 FOLLOW_EVERY_S = 0.25
+
+
+class PromptMode(StrEnum):
+    """What an engine is sent: the rendered text as it is, or the turns, to apply its own template to."""
+
+    RAW = "raw"
+    ENGINE = "engine"
+
+
 RunArgument = Annotated[str, typer.Argument(help="A run's id, its beginning, or `last`.")]
 
 
 def run(
-    model: Annotated[list[Path], typer.Option(help="A GGUF file or a folder; repeat for more.")],
-    engine: Annotated[str, typer.Option(help="embedded, or llama-server with --url.")] = "embedded",
-    url: Annotated[str | None, typer.Option(help="Address of your own llama-server.")] = None,
+    model: Annotated[
+        list[str] | None,
+        typer.Option(help="A GGUF file, a folder, or a name on Ollama; repeat for more."),
+    ] = None,
+    engine: Annotated[
+        list[str] | None,
+        typer.Option(help="ollama, embedded, or llama-server; repeat to compare. Ollama where it answers."),
+    ] = None,
+    url: Annotated[str | None, typer.Option(help="Address of your Ollama or llama-server.")] = None,
     reference: Annotated[
         str | None, typer.Option(help="The file or label all others are compared with.")
     ] = None,
-    task: Annotated[list[Task] | None, typer.Option(help="speed, suite; both if not given.")] = None,
+    task: Annotated[
+        list[Task] | None, typer.Option(help="speed, suite (both if none is given), closeness.")
+    ] = None,
     suite: Annotated[str, typer.Option(help="A suite's name or file.")] = "quick",
     repeats: Annotated[int, typer.Option(help="Blocks: loads and repetitions of each variant.", min=1)] = 3,
     suite_repeats: Annotated[int | None, typer.Option(help="Blocks that run the suite.", min=1)] = None,
     max_tokens: Annotated[int, typer.Option(help="Longest answer, in tokens.", min=1)] = 1024,
     seed: Annotated[int, typer.Option(help="Seed of the sampler.", min=0)] = 1,
     threads: Annotated[int | None, typer.Option(help="Threads of the engine.", min=1)] = None,
-    context: Annotated[int, typer.Option(help="Context length in tokens.", min=256)] = 4096,
-    kv_type: Annotated[str, typer.Option(help="Type of the KV cache.")] = "f16",
+    context: Annotated[
+        int | None,
+        typer.Option(help="Context in tokens, 4096; of closeness alone, its windows, 512.", min=8),
+    ] = None,
+    kv_type: Annotated[
+        list[str] | None, typer.Option(help="Type of the KV cache, f16; repeat for variants of each.")
+    ] = None,
+    text: Annotated[str, typer.Option(help="Of closeness: bundled, wikitext-2, or a text file.")] = BUNDLED,
+    windows: Annotated[int, typer.Option(help="Of closeness, spread over the text; 0: all.", min=0)] = 32,
+    from_start: Annotated[bool, typer.Option("--from-start", help="Its first windows instead.")] = False,
+    stop_at: Annotated[
+        float | None,
+        typer.Option(help="End closeness once every ln PPL ratio is known to this +-.", min=0.0),
+    ] = None,
     mmap: Annotated[bool, typer.Option(help="Map the file instead of reading it into memory.")] = False,
     own_template: Annotated[bool, typer.Option(help="Render with each file's own template.")] = False,
+    prompt_mode: Annotated[
+        PromptMode, typer.Option(help="raw: the same text to all; engine: each applies its own template.")
+    ] = PromptMode.RAW,
+    allow_code: Annotated[
+        bool, typer.Option("--allow-code", help="Let checks run code from answers, within limits.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Benchmark variants: run the tasks on each, watch the machine, keep everything."""
     settings = load_settings()
     tasks = tuple(dict.fromkeys(task or [Task.SPEED, Task.SUITE]))
-    load = LoadSettings(
-        n_ctx=context,
-        threads=threads or settings.threads or default_threads(),
-        kv_type_k=kv_type,
-        kv_type_v=kv_type,
-        flash_attn="on" if kv_type != "f16" else "auto",
-        load_mode="mmap" if mmap else "none",
+    is_closeness_alone = tasks == (Task.CLOSENESS,)
+    if Task.CLOSENESS in tasks:
+        check_add_on()
+    named, reference = with_reference(model, reference)
+    n_ctx = context or (DEFAULT_WINDOW if is_closeness_alone else DEFAULT_CTX)
+    loads = _loads(
+        kv_type or ["f16"], n_ctx, threads or settings.threads or default_threads(), is_mapped=mmap
     )
+    # Closeness reads the files itself, so no engine need be there.
+    engines, why = choose_engines(engine or (["embedded"] if is_closeness_alone else ()), url)
+    if why is not None:
+        err.print(escape(why), soft_wrap=True)
     with err.status("Reading the model files…"):
-        variants = variants_of_files(model, engine, load, settings.cache_dir)
+        variants = tuple(
+            variant
+            for load in loads
+            for variant in variants_of(named, engines, load, settings.cache_dir, url=url)
+        )
     spec = make_spec(
         Choices(
-            engine=engine,
+            engine=engines[0],
             engine_url=url,
             variants=variants,
             reference=reference,
@@ -75,14 +125,53 @@ def run(
             max_tokens=max_tokens,
             seed=seed,
             monitor_hz=settings.monitor_hz,
-            prompt_mode="own" if own_template else "reference",
+            prompt_mode=_spec_mode(prompt_mode, own_template=own_template),
+            allow_code=allow_code or settings.allow_code,
+            closeness=make_ask(
+                text,
+                settings.cache_dir,
+                n_ctx=n_ctx if is_closeness_alone else DEFAULT_WINDOW,
+                n_windows=windows or None,
+                from_start=from_start,
+                stop_half_width=stop_at,
+            )
+            if Task.CLOSENESS in tasks
+            else None,
         )
     )
-    warning = thread_warning(load.threads)
-    if warning:
-        err.print(f"[yellow]{escape(warning)}[/yellow]")
-    err.print(f"Run {spec.run_id}: {escape(spec.title)}, {estimate(spec, settings.database).sentence}")
+    for warning in (thread_warning(loads[0].threads), code_note(spec.suite, allow_code=spec.allow_code)):
+        if warning:
+            err.print(f"[yellow]{escape(warning)}[/yellow]")
+    cost = estimate(spec, settings.database)
+    err.print(f"Run {spec.run_id}: {escape(spec.title)}, {cost.sentence}")
+    if cost.closeness is not None:
+        err.print(f"Closeness: {cost.closeness}")
     _follow(jobs.start(spec, settings), settings, as_json=as_json)
+
+
+def _loads(kv_types: list[str], n_ctx: int, threads: int, *, is_mapped: bool) -> list[LoadSettings]:
+    """Load settings for each type of KV cache; what else differs between them would be compared too."""
+    has_quantized = any(kv_type not in UNQUANTIZED_KV for kv_type in kv_types)
+    return [
+        LoadSettings(
+            n_ctx=n_ctx,
+            threads=threads,
+            kv_type_k=kv_type,
+            kv_type_v=kv_type,
+            flash_attn="on" if has_quantized else "auto",
+            load_mode="mmap" if is_mapped else "none",
+        )
+        for kv_type in dict.fromkeys(kv_types)
+    ]
+
+
+def _spec_mode(mode: PromptMode, *, own_template: bool) -> str:
+    """The prompt mode of a spec: whose template makes the text, or that the engine gets the turns."""
+    if mode is PromptMode.ENGINE and own_template:
+        raise UsageError("With --prompt-mode engine no file's template is used: leave --own-template out.")
+    if mode is PromptMode.ENGINE:
+        return "engine"
+    return "own" if own_template else "reference"
 
 
 def resume(run_id: RunArgument, as_json: JsonOption = False) -> None:
@@ -193,13 +282,16 @@ def _show(run_id: str, settings: Settings, *, as_json: bool) -> None:
     if as_json:
         results = query(settings.database, "SELECT * FROM results WHERE run_id = ?", (run_id,))
         status = jobs.read_status(run_id, settings)
-        print_json({"run_id": run_id, "status": status, "results": results})
+        closeness = query(settings.database, "SELECT * FROM closeness WHERE run_id = ?", (run_id,))
+        print_json({"run_id": run_id, "status": status, "results": results, "closeness": closeness})
         return
     table = results_table(settings.database, run_id)
     columns = [("variant", "left")]
     columns += [(name, "right") for name in ("tok/s", "prefill", "TTFT", "memory", "checks", "failed")]
-    rows = [_result_row(row) for row in table.to_dict("records")]
-    print_table(f"Run {run_id}", columns, rows)
+    if table["n_samples"].fillna(0).any():
+        rows = [_result_row(row) for row in table.to_dict("records")]
+        print_table(f"Run {run_id}", columns, rows)
+    print_closeness(settings.database, run_id)
     for warning in warnings(settings.database, run_id):
         out.print(f"[yellow]{escape(warning)}[/yellow]")
 

@@ -20,13 +20,19 @@ _CHUNK_BYTES = 4 * 2**20
 
 def file_sha256(path: Path, cache_dir: Path, *, progress: Progress | None = None) -> str:
     """The SHA-256 of a file in hex; of a split model, that of its parts' hex digests in order, joined."""
-    shards = shard_paths(path)
-    sizes = [_stamp(shard)["size"] for shard in shards]
-    digests = []
-    for index, shard in enumerate(shards):
-        step = _part_of(progress, sum(sizes[:index]), sum(sizes))
-        digests.append(_cached("file", (shard,), cache_dir, partial(_digest_file, shard, step)))
+    digests = list(part_sha256s(path, cache_dir, progress=progress).values())
     return digests[0] if len(digests) == 1 else hashlib.sha256("".join(digests).encode()).hexdigest()
+
+
+def part_sha256s(path: Path, cache_dir: Path, *, progress: Progress | None = None) -> dict[Path, str]:
+    """The SHA-256 in hex of each file of a model, in order; one where it is not split."""
+    parts = shard_paths(path)
+    sizes = [_stamp(part)["size"] for part in parts]
+    digests = {}
+    for index, part in enumerate(parts):
+        step = _part_of(progress, sum(sizes[:index]), sum(sizes))
+        digests[part] = _cached("file", (part,), cache_dir, partial(_digest_file, part, step))
+    return digests
 
 
 def _part_of(progress: Progress | None, before: int, total: int) -> Progress | None:

@@ -4,6 +4,7 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any, Protocol
 
 from gguf import GGML_QUANT_SIZES, GGMLQuantizationType, Keys
 
@@ -36,10 +37,44 @@ _NOT_MODELS = {
 ReadHeader = Callable[[Path], Header]
 
 
+class HeaderFacts(Protocol):
+    """What `describe` asks of a header, wherever that was read."""
+
+    @property
+    def path(self) -> Path:
+        """The file, whose name may tell the quantization."""
+        ...
+
+    @property
+    def file_bytes(self) -> int:
+        """The size of the file in bytes."""
+        ...
+
+    def text(self, key: str) -> str | None:
+        """The text under `key`."""
+        ...
+
+    def number(self, key: str) -> int | float | bool | None:
+        """The scalar under `key`."""
+        ...
+
+    def count(self, key: str) -> int | None:
+        """The non-negative whole number under `key`."""
+        ...
+
+    def array_length(self, key: str) -> int | None:
+        """The number of items of the array under `key`."""
+        ...
+
+    def array(self, key: str) -> list[Any] | None:
+        """The items of the array under `key`."""
+        ...
+
+
 def read_model(path: Path, read: ReadHeader = read_header) -> ModelFile:
     """What the header of a model says. `path` may be any shard of a split model."""
     headers = read_headers(path, read)
-    return _describe(headers, [tensor for header in headers for tensor in header.tensors])
+    return describe(headers, [tensor for header in headers for tensor in header.tensors])
 
 
 def read_headers(path: Path, read: ReadHeader = read_header) -> tuple[Header, ...]:
@@ -110,7 +145,8 @@ def read_chat_template(path: Path) -> str | None:
     return read_headers(path)[0].text(Keys.Tokenizer.CHAT_TEMPLATE)
 
 
-def _describe(headers: Sequence[Header], tensors: Sequence[TensorInfo]) -> ModelFile:
+def describe(headers: Sequence[HeaderFacts], tensors: Sequence[TensorInfo]) -> ModelFile:
+    """What the headers of one model's files say; the first has the metadata."""
     header = headers[0]
     architecture = header.text(Keys.General.ARCHITECTURE) or ""
     n_params = sum(tensor.n_elements for tensor in tensors)
@@ -165,7 +201,7 @@ def _describe(headers: Sequence[Header], tensors: Sequence[TensorInfo]) -> Model
 class _Shape:
     """The sizes of a network as its header gives them; None where it does not or they cannot be."""
 
-    def __init__(self, header: Header, architecture: str) -> None:
+    def __init__(self, header: HeaderFacts, architecture: str) -> None:
         self._header = header
         self._architecture = architecture
         n_layers = self.count(Keys.LLM.BLOCK_COUNT)
@@ -239,11 +275,11 @@ def _fallback_warning(
     )
 
 
-def _first_text(header: Header, *keys: str) -> str | None:
+def _first_text(header: HeaderFacts, *keys: str) -> str | None:
     return next((text for key in keys if (text := header.text(key))), None)
 
 
-def _base_model(header: Header) -> str | None:
+def _base_model(header: HeaderFacts) -> str | None:
     keys = Keys.General
     url = header.text(keys.BASE_MODEL_REPO_URL.format(id=0))
     if url:

@@ -54,6 +54,11 @@ def plain_stem(path: Path) -> str:
     return stem[: labels[-1].start()].rstrip("-._ ") or stem
 
 
+def is_blob(path: str) -> bool:
+    """Whether a file is named by its digest, as Ollama keeps them, so that its name says nothing."""
+    return re.split(r"[\\/]", path)[-1].startswith("sha256-")
+
+
 def content_label(file_type: int | None) -> str | None:
     """The quantization that `general.file_type` stands for, or None where it is not known."""
     if file_type is None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from liob_core.errors import UsageError
 from liob_core.models.digests import Progress, file_sha256, weights_sha256
 from liob_core.models.gguf import read_model
+from liob_core.models.labels import is_blob, plain_stem
 from liob_core.models.memory import memory_need
 from liob_core.types import LoadSettings, ModelFile, Variant
 
@@ -129,11 +130,14 @@ def unique_labels(variants: Sequence[Variant]) -> list[Variant]:
 
 def _labels(variants: Sequence[Variant]) -> list[str]:
     differing = _differing_settings(variants)
+    has_engines = len({variant.engine for variant in variants}) > 1
     named = Counter(variant.quant for variant in variants)
     labels = [
         variant.quant
         if named[variant.quant] == 1
-        else " ".join([variant.quant, *_settings(variant, differing)])
+        else " ".join(
+            [variant.quant, *([variant.engine] if has_engines else []), *_settings(variant, differing)]
+        )
         for variant in variants
     ]
     taken = Counter(labels)
@@ -149,7 +153,16 @@ def _labels(variants: Sequence[Variant]) -> list[str]:
 
 
 def _file_name(variant: Variant) -> str:
-    return Path(variant.engine_model).stem
+    # The name of a model on Ollama may hold dots that begin no ending.
+    return variant.engine_model if variant.engine == "ollama" else Path(variant.engine_model).stem
+
+
+def model_name_of(variant: Variant) -> str:
+    """What people call the model, without its quantization: by its file, or as Ollama names it."""
+    model = variant.model
+    if model is not None and model.name and (not model.paths or is_blob(model.paths[0])):
+        return model.name
+    return plain_stem(Path(model.paths[0] if model and model.paths else variant.engine_model))
 
 
 def _differing_settings(variants: Sequence[Variant]) -> list[str]:
@@ -159,4 +172,8 @@ def _differing_settings(variants: Sequence[Variant]) -> list[str]:
 
 def _settings(variant: Variant, names: Sequence[str]) -> list[str]:
     values = asdict(variant.load_settings)
+    key, value = "kv_type_k", "kv_type_v"
+    if {key, value} <= set(names) and values[key] == values[value]:
+        others = [f"{name}={values[name]}" for name in names if name not in {key, value}]
+        return [*others, f"KV {values[key]}"]
     return [f"{name}={values[name]}" for name in names]

@@ -1,10 +1,12 @@
 """Deterministic graders: what a check says of an answer.
 
 PASS and FAIL are about the answer. UNCHECKED says that the check itself could not decide: its pattern
-or schema ran out of time, its parameters are unusable, or the JSON is too long to validate.
+or schema ran out of time, its parameters are unusable, the JSON is too long to validate, or code may
+not be run.
 """
 
 import re
+from collections.abc import Callable
 from fractions import Fraction
 
 import regex
@@ -13,8 +15,10 @@ from referencing.exceptions import Unresolvable
 
 from liob_core.quality.answer_text import answer_line, clean, holds, shorten
 from liob_core.quality.choices import chosen
+from liob_core.quality.code.grade import grade_unit_tests
 from liob_core.quality.json_values import MAX_JSON_CHARS, find_json
 from liob_core.quality.numbers import Found, final_number
+from liob_core.quality.overlap import bleu, rouge_l, token_f1
 from liob_core.suites.bounded_schema import make_validator
 from liob_core.suites.params import (
     AnyCheck,
@@ -23,7 +27,9 @@ from liob_core.suites.params import (
     ExactCheck,
     JsonSchemaCheck,
     NumberCheck,
+    OverlapCheck,
     RegexCheck,
+    UnitTestsCheck,
     compile_pattern,
     parse_check,
     validate_check,
@@ -34,14 +40,25 @@ __all__ = ["TIME_LIMIT_S", "run_check", "validate_check"]
 
 TIME_LIMIT_S = 1.0  # of one pattern or schema on one answer
 
+_OVERLAPS = {"rouge_l": ("ROUGE-L", rouge_l), "bleu": ("BLEU", bleu), "token_f1": ("token F1", token_f1)}
+
 _EDGES = " \t\n.,;:!?\"'`*_()[]{}<>#$\\"
 
 # The line that opens a code fence with its language, and LaTeX's boxes.
 _WRAPPING = re.compile(r"(?m)^```\w{0,20}$|\\(?:boxed|text|textbf|mathrm)\s?\{")
 
 
-def run_check(check: Check, answer: str) -> CheckOutcome:
-    """What the check says of a model's answer, whatever the answer holds."""
+def run_check(
+    check: Check,
+    answer: str,
+    *,
+    allow_code: bool = False,
+    is_cancelled: Callable[[], bool] = lambda: False,
+) -> CheckOutcome:
+    """What the check says of a model's answer, whatever the answer holds.
+
+    Code in it is run only with `allow_code`; as that may take seconds, it asks `is_cancelled` meanwhile.
+    """
     try:
         params = parse_check(check)
     except ValidationError:
@@ -49,10 +66,14 @@ def run_check(check: Check, answer: str) -> CheckOutcome:
     text = clean(answer)
     if not text:
         return _failed("the answer is empty")
+    if isinstance(params, UnitTestsCheck):
+        # The answer as it is: quotes made plain would change what its code says.
+        outcome = grade_unit_tests(params, answer, allow_code=allow_code, is_cancelled=is_cancelled)
+        return _outcome(outcome.result, outcome.reason, outcome.extracted, outcome.score)
     return _grade(params, text)
 
 
-def _grade(params: AnyCheck, text: str) -> CheckOutcome:
+def _grade(params: AnyCheck, text: str) -> CheckOutcome:  # noqa: PLR0911 - one a kind
     match params:
         case NumberCheck():
             return _grade_number(params, text)
@@ -64,8 +85,11 @@ def _grade(params: AnyCheck, text: str) -> CheckOutcome:
             return _grade_contains(params, text)
         case ChoiceCheck():
             return _grade_choice(params, text)
+        case OverlapCheck():
+            return _grade_overlap(params, text)
         case JsonSchemaCheck():
             return _grade_json(params, text)
+    raise TypeError(f"no grader for {type(params).__name__}")
 
 
 def _grade_number(params: NumberCheck, text: str) -> CheckOutcome:
@@ -169,6 +193,16 @@ def _grade_json(params: JsonSchemaCheck, text: str) -> CheckOutcome:
     return _failed(f"{shorten(where)}: {shorten(error.message)}", found.text)
 
 
+def _grade_overlap(params: OverlapCheck, text: str) -> CheckOutcome:
+    if params.references is None:
+        return _unchecked("there is no reference to compare with")
+    part = _part(params.part, text)
+    name, measure = _OVERLAPS[params.kind]
+    score = measure(part, [clean(reference) for reference in params.references])
+    result = CheckResult.PASS if score >= params.min_score else CheckResult.FAIL
+    return _outcome(result, f"its {name} is {score:.3f}, asked for {params.min_score:g}", part, score)
+
+
 def _part(part: str, text: str) -> str:
     line = answer_line(text) if part == "answer" else None
     return text if line is None else line
@@ -186,9 +220,14 @@ def _unchecked(reason: str) -> CheckOutcome:
     return _outcome(CheckResult.UNCHECKED, reason, None)
 
 
-def _outcome(result: CheckResult, reason: str, extracted: str | None) -> CheckOutcome:
+def _outcome(
+    result: CheckResult, reason: str, extracted: str | None, score: float | None = None
+) -> CheckOutcome:
     # JSON may spell half a character ("\\ud800"), which no database stores.
     plain = re.sub("[\ud800-\udfff]", "\ufffd", reason)
     return CheckOutcome(
-        result=result, reason=plain, extracted=None if extracted is None else shorten(extracted)
+        result=result,
+        reason=plain,
+        extracted=None if extracted is None else shorten(extracted),
+        score=score,
     )

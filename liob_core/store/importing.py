@@ -15,8 +15,8 @@ from liob_core.errors import FileError, MissingError, UsageError
 from liob_core.store import connection, schema
 from liob_core.types import CheckResult, Outcome
 
-# `finish` computes these anew; the others tell of a file, not of a run.
-_NOT_COPIED = frozenset({"summary", "paired_deltas", "manifest", "migrations"})
+# `finish` computes the first two anew; the others tell of a file and of its owner, not of a run.
+_NOT_COPIED = frozenset({"summary", "paired_deltas", "manifest", "migrations", "run_edits"})
 _NEEDED = frozenset({"migrations", "machines", "runs", "variants", "samples"})
 _WORDS: Mapping[tuple[str, str], Iterable[str]] = {
     ("samples", "outcome"): tuple(Outcome),

@@ -141,7 +141,9 @@ def _ingest_journal(
             except (ValueError, OverflowError) as error:
                 batch.events.append(event_row(run_id, start, "skipped_line", first_line(error)))
         for table, columns in batch.columns().items():
-            counts[table] += bulk.insert(con, table, columns, on_conflict=_ON_CONFLICT.get(table, "OR IGNORE"))
+            counts[table] += bulk.insert(
+                con, table, columns, on_conflict=_ON_CONFLICT.get(table, "OR IGNORE")
+            )
         bulk.update(con, "loads", bulk.by_column(batch.unloads), key="load_id")
     return offset, counts
 

@@ -56,14 +56,14 @@ _SAMPLE_PATHS = {
 }
 _METRICS = tuple(name for name in SampleMetrics.__dataclass_fields__ if name != "unknown")
 _FIDELITY = tuple(name for name in Fidelity.__dataclass_fields__ if name not in {"variant", "unknown"})
-_CHECK = ("check_result", "check_reason", "check_extracted")
+_CHECK = ("check_result", "check_reason", "check_extracted", "check_score")
 
 SAMPLE_COLUMNS = (*_SAMPLE_PATHS, *_METRICS, *_CHECK, "started_utc", "exact_text", "unknown")
 
 _sample_values = attrgetter(*_SAMPLE_PATHS.values())
 _metric_values = attrgetter(*_METRICS)
-_check_values = attrgetter("result", "reason", "extracted")
-_NO_CHECK = (None, None, None)
+_check_values = attrgetter("result", "reason", "extracted", "score")
+_NO_CHECK = (None, None, None, None)
 
 _LOAD = (
     *("load_id", "run_id", "variant", "block", "outcome", "reason", "load_ms", "weights_bytes", "kv_bytes"),

@@ -131,7 +131,8 @@ SELECT
     end_ns,
     first_event_tokens,
     eval_excludes_first_token,
-    unknown
+    unknown,
+    check_score
 FROM raw.samples;
 
 CREATE OR REPLACE VIEW main.loads AS

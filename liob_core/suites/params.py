@@ -1,5 +1,6 @@
 """What each kind of check may be told: validated here, graded in `quality.checks`."""
 
+import ast
 import json
 import math
 import re
@@ -22,15 +23,18 @@ from pydantic import (
 from referencing.exceptions import Unresolvable
 
 from liob_core.suites.bounded_schema import make_validator
+from liob_core.suites.tested_names import names_to_define
 from liob_core.types import Check
 
 MAX_PATTERN_CHARS = 2000
+MAX_CODE_S = 60
 
 _REGEX_FLAGS = {"i": regex.IGNORECASE, "m": regex.MULTILINE, "s": regex.DOTALL}
 
 NOT_BLANK = r"\S"
 
-_KINDS = {"number", "exact", "regex", "contains", "choice", "json_schema"}
+_OVERLAP_KINDS = ("rouge_l", "bleu", "token_f1")
+_KINDS = {"number", "exact", "regex", "contains", "choice", "json_schema", *_OVERLAP_KINDS, "unit_tests"}
 _PLAIN_WORDS = {
     "missing": "is missing",
     "extra_forbidden": "is not a known field",
@@ -72,8 +76,23 @@ def _alternatives(value: object) -> list[list[str]]:
     return items
 
 
+def _share(value: object) -> int | float:
+    number = _finite(value)
+    if not 0 < number <= 1:
+        raise ValueError("must be above 0 and at most 1")
+    return number
+
+
+def _time_limit(value: object) -> int | float:
+    number = _finite(value)
+    if not 0 < number <= MAX_CODE_S:
+        raise ValueError(f"must be above 0 and at most {MAX_CODE_S} (seconds)")
+    return number
+
+
 Number = Annotated[int | float, PlainValidator(_finite)]
 Tolerance = Annotated[int | float, PlainValidator(_finite_from_zero)]
+Share = Annotated[int | float, PlainValidator(_share)]
 
 
 class _Params(BaseModel):
@@ -184,8 +203,45 @@ class JsonSchemaCheck(_Params):
         return schema
 
 
+class OverlapCheck(_Params):
+    """The answer's likeness to the nearest of `references` is at least `min_score`, 0 to 1."""
+
+    kind: Literal["rouge_l", "bleu", "token_f1"]
+    min_score: Share
+    references: Annotated[list[NonEmpty] | None, Field(min_length=1)] = None  # None: the prompt's own
+    part: Literal["text", "answer"] = "text"
+
+
+class UnitTestsCheck(_Params):
+    """The Python code in the answer passes `tests` within `time_limit_s`."""
+
+    kind: Literal["unit_tests"]
+    tests: Annotated[str, StringConstraints(min_length=1, max_length=20_000)]
+    time_limit_s: Annotated[int | float, PlainValidator(_time_limit)] = 10
+
+    @field_validator("tests")
+    @classmethod
+    def _tests_the_answer(cls, tests: str) -> str:
+        try:
+            program = ast.parse(tests)
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            raise ValueError(f"is not a Python program: {error}") from error
+        if not any(isinstance(node, ast.Assert) for node in ast.walk(program)):
+            raise ValueError("holds no assert, so that any program would pass")
+        if not names_to_define(program):
+            raise ValueError("uses no name that the answer defines")
+        return tests
+
+
 AnyCheck = Annotated[
-    NumberCheck | ExactCheck | RegexCheck | ContainsCheck | ChoiceCheck | JsonSchemaCheck,
+    NumberCheck
+    | ExactCheck
+    | RegexCheck
+    | ContainsCheck
+    | ChoiceCheck
+    | JsonSchemaCheck
+    | OverlapCheck
+    | UnitTestsCheck,
     Field(discriminator="kind"),
 ]
 _ADAPTER: TypeAdapter[AnyCheck] = TypeAdapter(AnyCheck)

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationInfo, field_validator
 
-from liob_core.suites.params import NOT_BLANK, AnyCheck, to_check
+from liob_core.suites.params import NOT_BLANK, AnyCheck, OverlapCheck, to_check
 from liob_core.types import Message, Prompt
 
 Text = Annotated[str, StringConstraints(min_length=1, pattern=NOT_BLANK)]
@@ -41,7 +41,7 @@ class PromptEntry(_Part):
     prompt: Annotated[Text | None, Field(validate_default=True)] = None
     check: AnyCheck | None = None
     rubric: Text | None = None
-    reference: Text | None = None
+    reference: Annotated[Text | None, Field(validate_default=True)] = None
     max_tokens: Annotated[int, Field(ge=1, le=131_072)] | None = None
 
     @field_validator("messages")
@@ -79,13 +79,24 @@ class PromptEntry(_Part):
             raise ValueError("is missing: give 'prompt' or 'messages'")
         return prompt
 
+    @field_validator("reference")
+    @classmethod
+    def _is_there_to_compare(cls, reference: str | None, info: ValidationInfo) -> str | None:
+        check = info.data.get("check")
+        if reference is None and isinstance(check, OverlapCheck) and check.references is None:
+            raise ValueError(f"is missing: check {check.kind!r} compares with it, or with its 'references'")
+        return reference
+
     def to_record(self) -> Prompt:
-        """The frozen record, with all turns spelled out."""
+        """The frozen record, with all turns and what the check compares with spelled out."""
+        check = self.check
+        if isinstance(check, OverlapCheck) and check.references is None and self.reference is not None:
+            check = check.model_copy(update={"references": [self.reference]})
         return Prompt(
             prompt_id=self.id,
             category=self.category,
             messages=self._turns(),
-            check=None if self.check is None else to_check(self.check),
+            check=None if check is None else to_check(check),
             rubric=self.rubric,
             reference=self.reference,
             max_tokens=self.max_tokens,

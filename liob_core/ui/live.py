@@ -60,14 +60,16 @@ def _headline(status: RunStatus) -> str:
     if status.state == "finished":
         return f"Finished: {status.n_done} {_units(status)}"
     after = "" if status.is_live else "after "
-    return f"{state}{':' if status.is_live else ''} {after}{status.n_done} of {status.n_cells} {_units(status)}"
+    done = f"{after}{status.n_done} of {status.n_cells} {_units(status)}"
+    return f"{state}{':' if status.is_live else ''} {done}"
 
 
 def _units(status: RunStatus) -> str:
     """What is counted: requests, windows of text, or both."""
-    is_window = {key.endswith("|closeness") for key in status.per_cell}
-    names = {(False,): "requests", (True,): "windows", (False, True): "requests and windows"}
-    return names.get(tuple(sorted(is_window)), "requests")
+    are_windows = {key.endswith("|closeness") for key in status.per_cell}
+    if are_windows == {True}:
+        return "windows"
+    return "requests and windows" if True in are_windows else "requests"
 
 
 def _show_progress(status: RunStatus) -> None:
@@ -79,8 +81,8 @@ def _show_progress(status: RunStatus) -> None:
         show(literal(status.reason), icon=":material/info:")
     if status.n_failed:
         st.markdown(
-            f":material/warning: {status.n_failed} of {status.n_done} {_units(status)} failed. They are counted "
-            "beside the speed figures, never inside them."
+            f":material/warning: {status.n_failed} of {status.n_done} {_units(status)} failed. They are "
+            "counted beside the speed figures, never inside them."
         )
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import streamlit as st
 
+from liob_core.config import load_settings
 from liob_core.ui.guard import guarded
 
 Show = Callable[[], None]
@@ -17,21 +18,27 @@ Show = Callable[[], None]
 
 @dataclass(frozen=True, slots=True)
 class Screen:
-    """One page: its name in the address, its title, its icon, and the heading it stands under."""
+    """One page: its name in the address, its title, its icon, and the heading it stands under.
+
+    `is_shared`: visitors of a hosted app see it too.
+    """
 
     name: str
     title: str
     icon: str
     section: str
+    is_shared: bool = False
 
 
 SCREENS = (
-    Screen("overview", "Overview", ":material/insights:", ""),
+    Screen("overview", "Overview", ":material/insights:", "", is_shared=True),
     Screen("new", "New benchmark", ":material/add_circle:", "Measure"),
     Screen("run", "Run", ":material/play_circle:", "Measure"),
-    Screen("results", "Results", ":material/speed:", "Read"),
-    Screen("answers", "Answers", ":material/forum:", "Read"),
-    Screen("resources", "Resources", ":material/monitoring:", "Read"),
+    Screen("models", "Models", ":material/deployed_code:", "Measure"),
+    Screen("results", "Results", ":material/speed:", "Read", is_shared=True),
+    Screen("answers", "Answers", ":material/forum:", "Read", is_shared=True),
+    Screen("quality", "Quality", ":material/stairs:", "Read", is_shared=True),
+    Screen("resources", "Resources", ":material/monitoring:", "Read", is_shared=True),
     Screen("runs", "Runs", ":material/history:", "Keep"),
     Screen("data", "Data", ":material/database:", "Keep"),
     Screen("settings", "Settings", ":material/settings:", "Keep"),
@@ -41,9 +48,16 @@ SCREENS = (
 def navigate() -> Show:
     """The function that runs the page at the current address; the first screen is the default."""
     sections: dict[str, list[st.Page]] = {}
-    for screen in SCREENS:
+    for screen in _open_screens():
         sections.setdefault(screen.section, []).append(_page(screen, _shower(screen)))
     return st.navigation(sections).run
+
+
+def _open_screens() -> tuple[Screen, ...]:
+    """The pages there are: all, or those with results where one file is shown to visitors."""
+    if load_settings().share is None:
+        return SCREENS
+    return tuple(screen for screen in SCREENS if screen.is_shared)
 
 
 def _shower(screen: Screen) -> Show:
@@ -62,7 +76,9 @@ def open_page(name: str, **selection: str) -> None:
 
 
 def button_to(name: str, label: str, *, icon: str, primary: bool = False, **selection: str) -> None:
-    """A button that leaves for the page `name`."""
+    """A button that leaves for the page `name`; nothing where visitors have no such page."""
+    if _screen(name) not in _open_screens():
+        return
     if st.button(label, icon=icon, type="primary" if primary else "secondary", key=f"go_{name}_{label}"):
         open_page(name, **selection)
 

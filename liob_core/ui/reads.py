@@ -8,8 +8,9 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from liob_core.analysis import answers, overview, resources, results, runs, tradeoff
+from liob_core.analysis import answers, engines, overview, resources, results, runs, tradeoff
 from liob_core.analysis.answers import PromptFacts
+from liob_core.analysis.closeness import closeness_facts, closeness_table
 from liob_core.analysis.history import history
 from liob_core.analysis.resources import Extent
 from liob_core.analysis.run_pairs import Comparison, compare
@@ -25,6 +26,8 @@ _FRAMES: Mapping[str, Callable[..., pd.DataFrame]] = {
     "latencies": results.latencies,
     "memory": results.memory_parts,
     "tradeoff": tradeoff.tradeoff,
+    "engines": engines.same_weights,
+    "closeness": closeness_table,
     "prompts": answers.prompts,
     "answers": answers.answers,
     "resource_lines": resources.lines,
@@ -62,6 +65,11 @@ def schema(database: Path) -> dict[str, Any]:
 def headline(database: Path, run_id: str) -> dict[str, Any]:
     """The run's answer in a sentence, and the pick it names."""
     return _headline(str(database), _stamp(database), run_id)
+
+
+def closeness(database: Path, run_id: str) -> dict[str, Any] | None:
+    """What a run's closeness says in words; None where it was not measured."""
+    return _closeness(str(database), _stamp(database), run_id)
 
 
 def prompt(database: Path, run_id: str, prompt_id: str) -> PromptFacts:
@@ -109,6 +117,12 @@ def _schema(database: str, stamp: tuple[int, int]) -> dict[str, Any]:
 @st.cache_data(ttl=3600, max_entries=64, show_spinner=False)
 def _headline(database: str, stamp: tuple[int, int], run_id: str) -> dict[str, Any]:
     return asdict(overview.headline(Path(database), run_id))
+
+
+@st.cache_data(ttl=3600, max_entries=64, show_spinner=False)
+def _closeness(database: str, stamp: tuple[int, int], run_id: str) -> dict[str, Any] | None:
+    found = closeness_facts(Path(database), run_id)
+    return None if found is None else asdict(found)
 
 
 @st.cache_data(ttl=3600, max_entries=64, show_spinner=False)

@@ -9,6 +9,7 @@ import streamlit as st
 from liob_core.analysis.runs import RunFacts
 from liob_core.charts.theme import Caption
 from liob_core.config import Settings, load_settings
+from liob_core.rendering import run_words
 from liob_core.ui import reads
 from liob_core.ui.blocks import show_empty, show_heading, show_warnings
 from liob_core.ui.source import choose, show_origin
@@ -31,17 +32,11 @@ class RunView:
     @property
     def kicker(self) -> str:
         """The run, its machine and its day in one line."""
-        facts = self.facts
-        day = f"{facts.created_utc:%d %b %Y}" if facts.created_utc is not None else None
-        return " · ".join(part for part in (facts.model_name or facts.title, facts.machine_line, day) if part)
+        return run_words.kicker(self.facts)
 
     def caption(self, *notes: str) -> Caption:
         """Lines inside a picture that keep it honest when it travels: what, n, machine, date, version."""
-        facts = self.facts
-        day = f"{facts.created_utc:%d %b %Y}" if facts.created_utc is not None else None
-        version = f"LIOB {facts.liob_version}" if facts.liob_version else "LIOB"
-        what = " · ".join(part for part in (facts.model_name or facts.title, day, version) if part)
-        return Caption(notes=notes, origin=(what, facts.machine_line))
+        return Caption(notes=notes, origin=run_words.origin(self.facts))
 
 
 def open_run(empty_title: str) -> RunView | None:
@@ -71,18 +66,4 @@ def show_caveats(view: RunView) -> None:
         show_warnings(sentences)
     else:
         st.markdown("Nothing that LIOB looks for: no failures, no busy neighbours, no uneven blocks.")
-    st.caption(literal(_how(view.facts)))
-
-
-def _how(facts: RunFacts) -> str:
-    parts = [
-        f"{facts.n_samples} requests",
-        f"{facts.n_blocks} blocks" if facts.n_blocks else None,
-        f"{facts.n_suite_prompts} prompts of {facts.suite}" if facts.suite else None,
-        f"{facts.engine} {facts.engine_version or ''}".strip(),
-        f"context {facts.n_ctx}" if facts.n_ctx else None,
-        f"{facts.threads} thread{'s' if facts.threads != 1 else ''}" if facts.threads else None,
-        f"answers up to {facts.max_tokens} tokens" if facts.max_tokens else None,
-        f"run {facts.run_id}",
-    ]
-    return " · ".join(part for part in parts if part)
+    st.caption(literal(run_words.how(view.facts)))

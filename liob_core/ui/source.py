@@ -1,4 +1,4 @@
-"""Whose results are shown: the user's own, or the sample that LIOB ships."""
+"""Whose results are shown: the user's own, the sample that LIOB ships, or the file a hosted app shares."""
 
 from collections.abc import Hashable
 from dataclasses import dataclass
@@ -8,8 +8,9 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from liob_core.bench.catch_up import catch_up_in_child
 from liob_core.config import SAMPLE_DATABASE, Settings, load_settings
+from liob_core.errors import FileError, MissingError
+from liob_core.store.connection import is_outdated
 from liob_core.ui import reads, selection
 from liob_core.ui.text import literal
 
@@ -41,6 +42,8 @@ class Chosen:
 
 def choose(settings: Settings) -> Chosen | None:
     """The run chosen in the address or the sidebar; None where there is nothing to show yet."""
+    if settings.share is not None:
+        return _choose_shared(settings.share.resolve())
     _bring_up_to_date(settings)
     found = {
         name: runs
@@ -57,6 +60,25 @@ def choose(settings: Settings) -> Chosen | None:
     return Chosen(Source(path, runs, name == SAMPLE), run_id)
 
 
+def _choose_shared(path: Path) -> Chosen:
+    """A run of the one file that visitors are shown."""
+    if not path.is_file():
+        raise MissingError(f"LIOB_SHARE names {path}, which is not there.")
+    if _is_outdated(str(path), path.stat().st_mtime_ns):
+        raise FileError(f"{path} was made by an older LIOB: import it and export it again.")
+    runs = reads.frame("runs", path)
+    if runs.empty:
+        raise MissingError(f"{path} holds no run. Name a file that `export --format duckdb` made.")
+    with st.sidebar:
+        run_id = _choose_run(runs)
+    return Chosen(Source(path, runs, is_sample=path == SAMPLE_DATABASE), run_id)
+
+
+@st.cache_data(ttl=3600, max_entries=4, show_spinner=False)
+def _is_outdated(path: str, stamp: int) -> bool:
+    return is_outdated(Path(path))
+
+
 def _bring_up_to_date(settings: Settings) -> None:
     """Have a child store what the run folders hold and the database does not; this process only reads."""
     folders = sorted(settings.runs_dir.glob("*/journal.jsonl"))
@@ -66,6 +88,8 @@ def _bring_up_to_date(settings: Settings) -> None:
 @st.cache_data(ttl=60, max_entries=4, show_spinner="Storing finished samples")
 def _catch_up(data_dir: str, journals: tuple[int, ...]) -> None:
     if journals:
+        from liob_core.bench.catch_up import catch_up_in_child  # noqa: PLC0415 - no bench in a hosted app
+
         catch_up_in_child(load_settings())
 
 

@@ -1,100 +1,14 @@
-"""Tables whose numbers never stand alone: each cell has a value, a lighter second line, and a hint."""
+"""Tables on a page; what a table is stands in `rendering`, since files need it too."""
 
-import html
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import streamlit as st
 
-from liob_core.ui.text import as_html
+from liob_core.rendering.table import Cell, Column, Note, as_markdown, note_html, table_html
 
-_MARKS = {"better": "▲", "worse": "▼", "same": "○", "unknown": "—"}
-
-
-@dataclass(frozen=True, slots=True)
-class Note:
-    """A lighter line under a cell's text; a verdict (better, worse, same, unknown) has its own look."""
-
-    text: str
-    verdict: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
-    """One cell: its text, what stands under it, and what hovering tells."""
-
-    text: str
-    notes: tuple[Note, ...] = ()
-    hint: str = ""
-    swatch: str = ""  # a colour before the text
-    diamond: bool = False  # the swatch of the reference
-    bar: tuple[float, float] | None = None  # shares of a bar: good, bad
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
-    """One column: its heading, what hovering over it explains, and whether it holds numbers."""
-
-    label: str
-    hint: str = ""
-    is_number: bool = True
+__all__ = ["Cell", "Column", "Note", "as_markdown", "note_html", "show_table"]
 
 
 def show_table(columns: Sequence[Column], rows: Sequence[Sequence[Cell]], *, caption: str) -> None:
     """The table on the page; `caption` is read out by screen readers."""
-    head = "".join(
-        f'<th scope="col" class="{_align(column)}" title="{html.escape(column.hint)}">'
-        f"<span{' class=help' if column.hint else ''}>{html.escape(column.label)}</span></th>"
-        for column in columns
-    )
-    body = "".join(
-        "<tr>" + "".join(_cell(cell, column) for cell, column in zip(row, columns, strict=True)) + "</tr>"
-        for row in rows
-    )
-    st.html(
-        f'<div class="liob-scroll"><table class="liob-table"><caption>{html.escape(caption)}</caption>'
-        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
-    )
-
-
-def _align(column: Column) -> str:
-    return "num" if column.is_number else "txt"
-
-
-def _cell(cell: Cell, column: Column) -> str:
-    swatch = ""
-    if cell.swatch:
-        shape = "swatch diamond" if cell.diamond else "swatch"
-        swatch = f'<i class="{shape}" style="background:{html.escape(cell.swatch)}"></i>'
-    notes = "".join(f'<div class="note">{note_html(note)}</div>' for note in cell.notes)
-    bar = ""
-    if cell.bar:
-        good, bad = (round(100 * share, 1) for share in cell.bar)
-        bar = (
-            f'<div class="liob-bar"><i style="width:{good}%"></i>'
-            f'<i class="bad" style="width:{bad}%"></i></div>'
-        )
-    return (
-        f'<td class="{_align(column)}" title="{html.escape(cell.hint)}">'
-        f"<div>{swatch}{as_html(cell.text)}</div>{bar}{notes}</td>"
-    )
-
-
-def note_html(note: Note) -> str:
-    """The note's words with the mark and the colour of its verdict; without one, the words alone."""
-    if note.verdict not in _MARKS:
-        return as_html(note.text)
-    mark = f'<b aria-hidden="true">{_MARKS[note.verdict]}</b>'
-    return f'<span class="liob-{note.verdict}">{mark} {as_html(note.text)}</span>'
-
-
-def as_markdown(columns: Sequence[Column], rows: Sequence[Sequence[Cell]]) -> str:
-    """The same table for pasting elsewhere, as Markdown."""
-    lines = [
-        "| " + " | ".join(column.label for column in columns) + " |",
-        "|" + "|".join("---:" if column.is_number else "---" for column in columns) + "|",
-    ]
-    for row in rows:
-        texts = (", ".join([cell.text, *(note.text for note in cell.notes)]) for cell in row)
-        lines.append("| " + " | ".join(text.replace("|", "\\|") for text in texts) + " |")
-    return "\n".join(lines)
+    st.html(table_html(columns, rows, caption=caption))

@@ -4,6 +4,7 @@ import time
 from pathlib import Path
 
 import pytest
+import streamlit as st
 from streamlit.testing.v1 import AppTest
 from streamlit.util import calc_hash
 
@@ -55,7 +56,11 @@ def made_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(autouse=True)
 def engines_without_a_probe(monkeypatch: pytest.MonkeyPatch) -> None:
     status = EngineStatus(name="embedded", available=True, version="1", sentence="Ready on a test.")
-    monkeypatch.setattr("liob_core.ui.setup.variants_step.describe_engines", lambda url=None: [status])
+    absent = EngineStatus(name="ollama", available=False, version=None, sentence="No Ollama in this test.")
+    monkeypatch.setattr("liob_core.ui.setup.engine_step.describe_engines", lambda url=None: [status])
+    monkeypatch.setattr("liob_core.ui.setup.engine_step.describe_ollama", lambda: absent)
+    monkeypatch.setattr("liob_core.ui.setup.engine_step.find_binary", lambda: None)
+    st.cache_data.clear()
 
 
 @pytest.fixture

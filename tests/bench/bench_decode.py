@@ -3,11 +3,10 @@
     python tests/bench/bench_decode.py MODEL.gguf [ROUNDS] [THREADS]
 
 Both sides ask one embedded server for 128 tokens after one; `bare` reads the stream and keeps only its last
-event. Prints the medians of the engine's own rate and of the client's, and their ratios.
+event. Prints the ratio of the rates by the engine's own clock and by the client's, paired by round.
 """
 
 import json
-import statistics
 import sys
 import tempfile
 import time
@@ -15,6 +14,7 @@ from pathlib import Path
 
 import httpx
 
+from liob_core import stats
 from liob_core.engines.embedded import EmbeddedEngine
 from liob_core.engines.protocol import Request
 from liob_core.types import LoadSettings, Sampling, Variant
@@ -42,19 +42,18 @@ def main() -> None:
 def compare(engine: EmbeddedEngine, n_rounds: int) -> None:
     client = engine._client
     bare = httpx.Client(base_url=client.url, headers=client._http.headers, trust_env=False, timeout=60)
-    rates: dict[str, list[tuple[float, float]]] = {"bare": [], "liob": []}
-    for number in range(2 * n_rounds + 2):
-        side = "bare" if (number // 2 + number) % 2 else "liob"  # ABBA
-        rate = bare_rates(bare) if side == "bare" else liob_rates(engine)
-        if number >= 2:
-            rates[side].append(rate)
-    medians = {
-        side: [statistics.median(column) for column in zip(*pairs, strict=True)]
-        for side, pairs in rates.items()
-    }
-    for index, name in enumerate(("engine's clock", "client's clock")):
-        ours, theirs = medians["liob"][index], medians["bare"][index]
-        print(f"{name}: liob {ours:.1f} tok/s, bare {theirs:.1f} tok/s, ratio {ours / theirs:.3f}")
+    bare_rates(bare)
+    ratios: dict[str, list[float]] = {"engine's clock": [], "client's clock": []}
+    for _ in range(n_rounds):
+        ours, theirs = liob_rates(engine), bare_rates(bare)
+        theirs_again, ours_again = bare_rates(bare), liob_rates(engine)
+        # ABBA within one round cancels the drift of a shared machine, which is larger than the effect.
+        for name, *values in zip(ratios, ours, ours_again, theirs, theirs_again, strict=True):
+            ratios[name].append((values[0] + values[1]) / (values[2] + values[3]))
+        print(f"liob {ours[0]:.1f} {ours_again[0]:.1f}, bare {theirs[0]:.1f} {theirs_again[0]:.1f} tok/s")
+    for name, values in ratios.items():
+        ratio = stats.mean_interval(values)
+        print(f"{name}: ratio {ratio.mean:.4f} ({ratio.interval.low:.4f} to {ratio.interval.high:.4f}), n = {n_rounds} rounds")
 
 
 def liob_rates(engine: EmbeddedEngine) -> tuple[float, float]:

@@ -166,3 +166,21 @@ def test_no_verdict_more_often_than_its_level_where_nothing_differs():
     ]
     assert found / 1_000 < 0.07
     assert sum(p < 0.05 for p in flips) / 1_000 < 0.05
+
+
+def test_unpaired_ratio_is_welch_on_logarithms() -> None:
+    # scipy's own implementation of Welch's interval, on values with unequal spreads and sizes.
+    rates, reference = [19.8, 20.4, 21.9, 20.1], [24.8, 25.2, 25.0]
+    found = stats.unpaired_ratio(rates, reference)
+    test = scipy_stats.ttest_ind(np.log(rates), np.log(reference), equal_var=False)
+    expected = test.confidence_interval(0.95)
+    assert found.interval is not None
+    assert np.log(found.interval) == pytest.approx([expected.low, expected.high], rel=1e-9)
+    assert (found.n, found.n_reference) == (4, 3)
+    assert found.estimate == pytest.approx(stats.geometric_mean(rates) / stats.geometric_mean(reference))
+    assert stats.geometric_mean([2.0, 8.0]) == pytest.approx(4.0)
+
+
+def test_unpaired_ratio_without_spread() -> None:
+    assert stats.unpaired_ratio([20.0], [10.0, 11.0]).interval is None
+    assert stats.unpaired_ratio([20.0, 20.0], [10.0, 10.0]).interval == pytest.approx((2.0, 2.0))

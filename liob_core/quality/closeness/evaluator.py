@@ -64,7 +64,8 @@ class Evaluator:
         with self._loaded(self._order["reference"]) as reference:
             models = {}
             for candidate in batch:
-                model = self._load_variant(candidate)
+                is_open = self._is_open((candidate["label"],), self._windows)
+                model = self._load_variant(candidate) if is_open else None
                 if model is not None:
                     models[candidate["label"]] = model
             for window in self._windows:
@@ -83,7 +84,8 @@ class Evaluator:
             with self._spill_file() as file:
                 with self._loaded(self._order["reference"]) as reference:
                     if remaining is None:
-                        remaining = [w for w in self._windows if self._is_open(w, candidates)]
+                        labels = [self._reference, *(one["label"] for one in candidates)]
+                        remaining = [w for w in self._windows if self._is_open(labels, (w,))]
                     n_group = max(1, self._order["spill_bytes"] // self._window_bytes())
                     group, remaining = remaining[:n_group], remaining[n_group:]
                     for window in group:
@@ -219,10 +221,8 @@ class Evaluator:
     def _wants(self, label: str, window: int) -> bool:
         return label not in self._failed and window not in self._done.get(label, ())
 
-    def _is_open(self, window: int, candidates: Sequence[dict[str, Any]]) -> bool:
-        return any(
-            self._wants(label, window) for label in (self._reference, *(c["label"] for c in candidates))
-        )
+    def _is_open(self, labels: Sequence[str], windows: Sequence[int]) -> bool:
+        return any(self._wants(label, window) for label in labels for window in windows)
 
     def _window_bytes(self) -> int:
         return n_scored_tokens(self._n_ctx) * self._n_vocab * _FLOAT_BYTES

@@ -157,11 +157,13 @@ def _pair_items(entries: _File) -> list[CalibrationItem]:
 def _calibrate_pair(model: JudgeModel, item: CalibrationItem, other: str) -> Calibrated:
     pair = ask_both_orders(model, item.task, item.answer, other)
     replies = [opinion.raw_reply for opinion in (pair.first, pair.second) if opinion]
-    got = None if pair.result is None else f"{pair.result} ({pair.preferred_first}, {pair.preferred_second})"
+    preferred = (pair.preferred_first, pair.preferred_second)
+    # Whoever always names the first place ends in a tie too; over the same text twice it must say so itself.
+    is_right = preferred == ("tie", "tie") if item.kind == "identical" else pair.result == item.expected
     return Calibrated(
         item=item,
-        got=got,
-        is_right=pair.result == item.expected,
+        got=None if pair.result is None else f"{pair.result} ({', '.join(str(p) for p in preferred)})",
+        is_right=is_right,
         state=pair.state,
         raw_reply="\n".join(replies),
         attempts=pair.attempts,

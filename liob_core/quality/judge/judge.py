@@ -11,6 +11,7 @@ from liob_core.types import JudgeState, Outcome, Sampling
 
 MAX_TRANSPORT_RETRIES = 2
 MAX_UNUSABLE_RETRIES = 1
+TURNS_PER_WORDING = 1 + MAX_UNUSABLE_RETRIES
 ROOM_TOKENS = 400
 MORE_ROOM_TOKENS = 1200
 SEED = 1
@@ -75,7 +76,7 @@ class PairOpinion:
 
 def score(model: JudgeModel, task: Task, answer: str, *, wording: int = 0) -> Opinion:
     """The judge's score of one answer, or why there is none; another `wording` only changes the marker."""
-    first_turn = wording * (1 + MAX_UNUSABLE_RETRIES)
+    first_turn = wording * TURNS_PER_WORDING
     return _ask(model, lambda turn: single_question(task, answer, model.is_one_token, first_turn + turn))
 
 
@@ -97,7 +98,11 @@ def compare(model: JudgeModel, task: Task, answer: str, reference: str) -> PairO
 def ask_both_orders(model: JudgeModel, task: Task, answer: str, reference: str) -> PairOpinion:
     """The judge's preference in both orders: a win or a loss needs both, else it is a tie."""
     first = _ask(model, lambda turn: pair_question(task, answer, reference, model.is_one_token, turn))
-    second = _ask(model, lambda turn: pair_question(task, reference, answer, model.is_one_token, turn))
+    second = _ask(
+        model,
+        # Another wording, so that the same text twice is not the very same question twice.
+        lambda turn: pair_question(task, reference, answer, model.is_one_token, TURNS_PER_WORDING + turn),
+    )
     return _both_orders(first, second)
 
 

@@ -12,6 +12,12 @@ from liob_core.ui.blocks import show_step
 
 _CTX, _THREADS, _KV, _MMAP = "liob_new_ctx", "liob_new_threads", "liob_new_kv", "liob_new_mmap"
 _KV_TYPES = ("f16", "q8_0", "q4_0")
+_MODE = "liob_new_prompt_mode"
+_PROMPTS = {
+    "reference": "One template for all",
+    "own": "Each file's own template",
+    "engine": "Each engine's own template",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,25 +56,28 @@ def pick_limits(settings: Settings) -> RunLimits:
         threads.number_input(
             f"Threads (of {cores})", 1, 1024, settings.threads or default_threads(), key=_THREADS
         )
-        seed, own = _pick_advanced()
-        return RunLimits(max_tokens=max_tokens, seed=seed, prompt_mode="own" if own else "reference")
+        seed, prompt_mode = _pick_advanced()
+        return RunLimits(max_tokens=max_tokens, seed=seed, prompt_mode=prompt_mode)
 
 
-def _pick_advanced() -> tuple[int, bool]:
+def _pick_advanced() -> tuple[int, str]:
     state = st.session_state
     values = (
         f"KV cache {state.get(_KV, 'f16')} · seed {state.get('liob_new_seed', 1)} · "
         f"{'mapped file' if state.get(_MMAP) else 'weights read into memory'} · "
-        f"{'own templates' if state.get('liob_new_own') else 'one template for all'}"
+        f"{_PROMPTS[state.get(_MODE, 'reference')].lower()}"
     )
     with st.expander(f"Advanced: {values}", key="liob_new_advanced"):
         left, right = st.columns(2)
         left.selectbox("KV cache type", _KV_TYPES, key=_KV, help="A smaller type is another variant.")
         seed = right.number_input("Seed", 0, 2**32 - 2, 1, key="liob_new_seed")
         st.toggle("Map the file instead of reading it into memory", key=_MMAP)
-        own = st.toggle(
-            "Render prompts with each file's own template",
-            key="liob_new_own",
-            help="Off: the reference's template for all, so that every variant gets the same bytes.",
+        mode = st.selectbox(
+            "Prompts",
+            list(_PROMPTS),
+            format_func=_PROMPTS.__getitem__,
+            key=_MODE,
+            help="One template: every variant gets the same bytes. The others show what a difference in "
+            "templates does, and their answers are not comparable word by word.",
         )
-    return seed, own
+    return seed, mode

@@ -1,16 +1,16 @@
 """What was chosen, how long it will take, what speaks against it, and the one button."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import streamlit as st
 
 from liob_core.bench import jobs
+from liob_core.bench.choosing import with_digests
 from liob_core.bench.estimate import estimate, spell_duration
 from liob_core.bench.spec import Choices, make_spec
 from liob_core.config import Settings
 from liob_core.errors import LiobError, UsageError
-from liob_core.models.variant import make_variant
+from liob_core.models.variant import unique_labels
 from liob_core.monitor.machine import busy_neighbours, thread_warning
 from liob_core.types import RunSpec, Task
 from liob_core.ui.blocks import show_warnings
@@ -53,21 +53,26 @@ def show_summary(settings: Settings, choice: Choice, work: Work, limits: RunLimi
 def _draft(settings: Settings, choice: Choice, work: Work, limits: RunLimits) -> RunSpec | None:
     """The spec as the choices stand; None, with the next thing to do, where it cannot be run yet."""
     try:
-        if choice.engine == "llama-server" and choice.url is None:
+        engines = choice.engines
+        if "llama-server" in engines.names and engines.url is None:
             raise UsageError("Name the address of your llama-server.")
+        if "ollama" in engines.names and not engines.has_ollama:
+            raise UsageError("Start Ollama, or choose another engine.")
         return make_spec(
             Choices(
-                engine=choice.engine,
-                engine_url=choice.url,
+                engine=engines.names[0],
+                engine_url=engines.url,
                 variants=choice.variants,
                 tasks=work.tasks,
                 suite=work.suite,
+                closeness=work.closeness,
                 reference=choice.reference,
                 n_blocks=work.n_blocks,
                 max_tokens=limits.max_tokens,
                 seed=limits.seed,
                 monitor_hz=settings.monitor_hz,
                 prompt_mode=limits.prompt_mode,
+                allow_code=settings.allow_code,
             )
         )
     except LiobError as error:
@@ -84,6 +89,8 @@ def _show_estimate(spec: RunSpec, settings: Settings) -> None:
         "From earlier runs here." if found.is_measured else "A rough guess: not all variants ran here."
     )
     st.markdown(literal(_in_words(spec)))
+    if found.closeness is not None:
+        st.caption(literal(f"Closeness: {found.closeness}"))
 
 
 def _in_words(spec: RunSpec) -> str:
@@ -92,6 +99,8 @@ def _in_words(spec: RunSpec) -> str:
         parts.append(f"speed in {spec.n_blocks} blocks")
     if spec.suite is not None:
         parts.append(f"{len(spec.suite.prompts)} prompts of {spec.suite.name}")
+    if spec.closeness is not None:
+        parts.append(f"closeness on {spec.closeness.text_name}")
     threads = spec.variants[0].load_settings.threads
     parts.append(f"{threads} threads" if threads > 1 else "1 thread")
     return " · ".join(parts)
@@ -117,18 +126,9 @@ def _neighbour_warning() -> str | None:
 def _start(draft: RunSpec, settings: Settings) -> None:
     """Read the files whole for their digests, start the worker, and leave for its page."""
     with st.spinner("Reading the files for their digests; large ones take a minute"):
-        variants = tuple(
-            variant
-            if variant.weights_sha256 is not None
-            else replace(
-                make_variant(
-                    Path(variant.engine_model), variant.engine, variant.load_settings, settings.cache_dir
-                ),
-                label=variant.label,
-            )
-            for variant in draft.variants
-        )
+        variants = tuple(with_digests(variant, settings.cache_dir) for variant in draft.variants)
     try:
+        unique_labels(variants)  # only now it is known which weights are the same
         run_id = jobs.start(replace(draft, variants=variants), settings)
     except LiobError as error:
         show_error(error)

@@ -1,78 +1,84 @@
 """Step 1: the engine and the variants to compare."""
 
+import json
 from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import asdict, dataclass
 
 import pandas as pd
 import streamlit as st
 
 from liob_core.analysis.words import memory
 from liob_core.config import Settings
-from liob_core.engines.registry import describe_engines
 from liob_core.errors import LiobError
 from liob_core.models.memory import available_bytes
+from liob_core.models.ollama_variant import OllamaModel, open_server
+from liob_core.models.variant import order_by_bits, unique_labels
+from liob_core.store.journal import read_record
 from liob_core.types import LoadSettings, Variant
 from liob_core.ui.blocks import show_step
 from liob_core.ui.guard import show_error
 from liob_core.ui.setup.candidates import Candidate, find_candidates
+from liob_core.ui.setup.engine_step import EngineChoice, pick_engines
 from liob_core.ui.setup.sample_step import offer_sample
 from liob_core.ui.text import literal
 
 PATHS_KEY = "liob_new_paths"
-_ENGINE_NAMES = {"embedded": "Embedded llama.cpp", "llama-server": "Your llama-server"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """What is to be compared: the engine, the chosen variants, most bits first, and the reference."""
+    """What is to be compared: the engines, the chosen variants, most bits first, and the reference."""
 
-    engine: str
-    url: str | None
+    engines: EngineChoice
     variants: tuple[Variant, ...]
     reference: str | None
 
 
 def pick_variants(settings: Settings, asked: LoadSettings) -> Choice:
-    """The engine and variants chosen, shown with what each needs."""
+    """The engines and variants chosen, shown with what each needs."""
     with st.container(border=True):
         show_step(1, "What to compare", "an engine and the variants of one model")
-        engine, url = _pick_engine()
+        engines = pick_engines(settings)
+        installed = _installed(engines)
         paths = _pick_paths(settings)
-        if not paths:
-            return Choice(engine=engine, url=url, variants=(), reference=None)
+        if not paths and not installed:
+            return Choice(engines=engines, variants=(), reference=None)
         available = available_bytes()
         with st.spinner("Reading the model files"):
-            found = find_candidates(paths, engine, asked, available, settings.cache_dir)
+            found = find_candidates(
+                paths,
+                engines.names,
+                asked,
+                available=available,
+                cache_dir=settings.cache_dir,
+                installed=installed,
+            )
         for problem in found.problems:
             st.error(literal(problem), icon=":material/error:")
         chosen = _pick_from_table(found.candidates, available) if found.candidates else []
-        reference = _pick_reference(chosen)
-        return Choice(engine=engine, url=url, variants=tuple(chosen), reference=reference)
+        # Labels are as short as the choice allows, so fewer variants can have other ones.
+        chosen = unique_labels(order_by_bits(chosen))
+        return Choice(engines=engines, variants=tuple(chosen), reference=_pick_reference(chosen))
 
 
-@st.cache_data(ttl=600, max_entries=8, show_spinner="Looking at the engine")
-def _engine_states(url: str | None) -> dict[str, tuple[bool, str]]:
-    """Availability and sentence of each engine by name; the probe starts a child, so it is kept a while."""
-    return {engine.name: (engine.available, engine.sentence) for engine in describe_engines(url=url)}
+def _installed(engines: EngineChoice) -> list[OllamaModel]:
+    """What Ollama has, where it is among the engines and answers."""
+    if "ollama" not in engines.names or not engines.has_ollama:
+        return []
+    try:
+        with open_server() as server:
+            entries = [(one.name, one.digest or "") for one in server.installed()]
+        return [read_record(OllamaModel, _look(*entry)) for entry in entries]
+    except LiobError as error:
+        show_error(error)
+        return []
 
 
-def _pick_engine() -> tuple[str, str | None]:
-    """The engine's name and, for a server of the user's own, its address."""
-    names = list(_ENGINE_NAMES)
-    engine = st.segmented_control(
-        "Engine", names, default=names[0], format_func=_ENGINE_NAMES.__getitem__, key="liob_new_engine"
-    )
-    engine = engine or names[0]
-    url = None
-    if engine == "llama-server":
-        url = st.text_input("Its address", key="liob_new_url", placeholder="http://127.0.0.1:8080") or None
-        if url is None:
-            return engine, None
-    is_available, sentence = _engine_states(url)[engine]
-    icon = ":material/check_circle:" if is_available else ":material/block:"
-    st.caption(f"{icon} {literal(sentence)}")
-    return engine, url
+@st.cache_data(ttl=3600, max_entries=256, show_spinner="Reading Ollama's models")
+def _look(name: str, digest: str) -> str:
+    """One installed model as JSON; it is the same as long as its digest is."""
+    with open_server() as server:
+        return json.dumps(asdict(server.find(name)), default=str)
 
 
 def _pick_paths(settings: Settings) -> list[str]:
@@ -88,25 +94,27 @@ def _pick_paths(settings: Settings) -> list[str]:
         key=PATHS_KEY,
         height=90,
         placeholder="/home/me/models/Qwen2.5-7B-Instruct-Q4_K_M.gguf\n/home/me/models",
+        help="A file that runs on Ollama is registered with it when the run begins, under a name that begins "
+        "with liob/.",
     )
     return [line.strip().strip("'\"") for line in text.splitlines() if line.strip()]
 
 
 def _pick_from_table(candidates: Sequence[Candidate], available: int) -> list[Variant]:
-    """The variants whose boxes are ticked; those that do not fit start without a tick."""
+    """The variants whose boxes are ticked: at first the named files, as far as they fit."""
     models = [candidate.variant.model for candidate in candidates]
     needs = [
         candidate.variant.need.need_bytes if candidate.variant.need else None for candidate in candidates
     ]
     frame = pd.DataFrame(
         {
-            "use": [candidate.fit != "does not fit" for candidate in candidates],
+            "use": [one.fit != "does not fit" and not one.is_installed for one in candidates],
             "variant": [candidate.variant.label for candidate in candidates],
             "bits": [model.bpw if model else None for model in models],
             "size": [memory(model.file_bytes) if model else None for model in models],
             "need": [need / 2**30 if need is not None else None for need in needs],
             "verdict": [_verdict(candidate) for candidate in candidates],
-            "file": [Path(candidate.variant.engine_model).name for candidate in candidates],
+            "file": [_source(candidate) for candidate in candidates],
         }
     )
     free = available / 2**30
@@ -121,7 +129,7 @@ def _pick_from_table(candidates: Sequence[Candidate], available: int) -> list[Va
             f"Need of {memory(available)} free", min_value=0.0, max_value=free, format="%.2f GiB"
         ),
         "verdict": st.column_config.TextColumn("Memory"),
-        "file": st.column_config.TextColumn("File"),
+        "file": st.column_config.TextColumn("From"),
     }
     edited = st.data_editor(
         frame,
@@ -130,13 +138,17 @@ def _pick_from_table(candidates: Sequence[Candidate], available: int) -> list[Va
         column_config=config,
         key="liob_new_table_" + "|".join(frame["file"]),
     )
-    for candidate in candidates:
+    used = list(edited["use"])
+    for candidate, use in zip(candidates, used, strict=True):
         model = candidate.variant.model
-        for warning in (model.label_warning, model.fallback_warning) if model else ():
+        for warning in (model.label_warning, model.fallback_warning) if model and use else ():
             if warning:
                 st.caption(f":material/warning: {literal(candidate.variant.label)}: {literal(warning)}")
-    used = list(edited["use"])
     return [candidate.variant for candidate, use in zip(candidates, used, strict=True) if use]
+
+
+def _source(candidate: Candidate) -> str:
+    return f"Ollama: {candidate.source}" if candidate.is_installed else candidate.source
 
 
 def _verdict(candidate: Candidate) -> str:

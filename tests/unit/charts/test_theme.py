@@ -64,6 +64,27 @@ def test_ladder_orders_by_true_bits_whatever_the_rows() -> None:
     assert Ladder.of(table, LIGHT).labels == ("F16", "Q8_0", "Q2_K", "unknown")
 
 
+def test_engines_are_shapes_and_the_same_bits_keep_their_colour() -> None:
+    table = pd.DataFrame(
+        {
+            "variant": ["F16 embedded", "Q4_0 embedded", "Q4_0 ollama", "unknown"],
+            "is_reference": [True, False, False, False],
+            "bpw": [16.0, 4.5, 4.5, None],
+            "engine": ["embedded", "embedded", "ollama", "ollama"],
+        }
+    )
+    ladder = Ladder.of(table, LIGHT)
+    shapes = dict(zip(ladder.labels, ladder.shape.to_dict()["scale"]["range"], strict=True))
+    colours = dict(zip(ladder.labels, ladder.colour.to_dict()["scale"]["range"], strict=True))
+
+    assert shapes == {
+        "F16 embedded": "circle", "Q4_0 embedded": "circle", "Q4_0 ollama": "square", "unknown": "square",
+    }  # fmt: skip
+    assert colours["Q4_0 embedded"] == colours["Q4_0 ollama"]
+    assert colours["F16 embedded"] == LIGHT.reference
+    assert len(set(colours.values())) == 3
+
+
 def test_look_follows_the_reader() -> None:
     assert look_of("dark") is DARK
     assert look_of("light") is LIGHT

@@ -324,7 +324,7 @@ def test_json_bounded_keywords_follow_the_standard(schema: dict[str, Any], good:
 def test_validate_check_says_what_is_wrong() -> None:
     assert validate_check(Check(kind="number", params={"value": 1})) is None
     assert validate_check(Check(kind="number", params={})) == "field 'value' is missing"
-    assert "'bleu' is unknown" in str(validate_check(Check(kind="bleu", params={})))
+    assert "'meteor' is unknown" in str(validate_check(Check(kind="meteor", params={})))
     assert "not a regular expression" in str(validate_check(Check(kind="regex", params={"pattern": "("})))
 
 

@@ -163,7 +163,7 @@ def make_sample(number: int = 0, **changes: Any) -> Sample:
             prompt_tokens=40, cached_tokens=0, output_tokens=11, engine_prompt_ms=100.0, engine_eval_ms=1000.0
         ),
         surroundings=Surroundings(cpu_mean_pct=50.0, contended=False, n_readings=11),
-        check=CheckOutcome(result=CheckResult.PASS, reason="2 is 2", extracted="2"),
+        check=CheckOutcome(result=CheckResult.PASS, reason="2 is 2", extracted="2", score=0.5),
     )
     return replace(sample, **changes)
 

@@ -65,10 +65,10 @@ def test_metrics_are_those_of_hand_computation(tmp_path: Path, db: Path) -> None
     [row] = rows(
         db,
         "SELECT ttft_ms, e2e_ms, tpot_ms, decode_tps, prefill_tps, unknown, started_utc::VARCHAR, "
-        "check_result FROM samples",
+        "check_result, check_score FROM samples",
     )
     # (1100 - 100) / 10; 10 tokens in 1000 ms; 40 uncached tokens in 100 ms
-    assert row == (100.0, 1100.0, 100.0, 10.0, 400.0, None, "2026-11-30 12:00:01.5", "pass")
+    assert row == (100.0, 1100.0, 100.0, 10.0, 400.0, None, "2026-11-30 12:00:01.5", "pass", 0.5)
 
 
 def test_what_is_unknown_is_null_with_its_reason(tmp_path: Path, db: Path) -> None:

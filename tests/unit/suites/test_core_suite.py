@@ -117,7 +117,7 @@ def test_core_size_bounds_a_loss_of_a_few_points() -> None:
 def test_core_prompts_have_a_check_or_a_rubric_with_anchors() -> None:
     for prompt in CORE.prompts:
         if prompt.check is None:
-            assert re.search(r"(?m)^5: .*\n(?:.*\n)*^1: ", prompt.rubric), prompt.prompt_id
+            assert re.search(r"(?m)^9-10: .*\n(?:.*\n)*^1-2: ", prompt.rubric), prompt.prompt_id
 
 
 def test_core_has_few_shot_and_system_prompts() -> None:
@@ -133,7 +133,7 @@ def test_quick_is_a_dozen_prompts_of_core_from_every_category() -> None:
 
 
 def test_shipped_suites_are_all_usable() -> None:
-    assert {info.name: info.error for info in list_suites()} == {"core": None, "quick": None}
+    assert {info.name: info.error for info in list_suites()} == {"code": None, "core": None, "quick": None}
 
 
 @pytest.mark.parametrize("prompt", CHECKED, ids=_ids)

@@ -228,3 +228,21 @@ def test_documented_counts_are_those_of_the_files() -> None:
     assert f"`core` | {len(core)} prompts" in readme
     assert f"; {n_checked} have a deterministic check" in readme
     assert f"`quick` | {len(quick)} prompts" in readme
+    assert f"`code` | {len(load_suite('code').prompts)} programs" in readme
+
+
+def test_reference_goes_into_the_check_that_compares_with_it(tmp_path: Path) -> None:
+    text = """
+[[prompts]]
+id = "a"
+category = "talk"
+prompt = "Say hello to Ana."
+reference = "Hello, Ana!"
+check = { kind = "token_f1", min_score = 1 }
+"""
+    [prompt] = load_suite(_write(tmp_path, text)).prompts
+    assert prompt.check.params == {"min_score": 1, "references": ["Hello, Ana!"]}
+    assert run_check(prompt.check, "hello ana").result is CheckResult.PASS
+    own = text.replace("min_score = 1", 'min_score = 1, references = ["Hi", "Hey"]')
+    [prompt] = load_suite(_write(tmp_path, own)).prompts
+    assert prompt.check.params["references"] == ["Hi", "Hey"]

@@ -81,8 +81,32 @@ MISTAKES = {
         ["'p1'", "field 'check'", "'kind'"],
     ),
     "unknown check kind": (
-        _prompt('prompt = "x"\ncheck = { kind = "bleu" }'),
-        ["'p1'", "field 'check'", "'bleu' is unknown", "json_schema"],
+        _prompt('prompt = "x"\ncheck = { kind = "meteor" }'),
+        ["'p1'", "field 'check'", "'meteor' is unknown", "json_schema"],
+    ),
+    "likeness without a reference": (
+        _prompt('prompt = "x"\ncheck = { kind = "bleu", min_score = 0.3 }'),
+        ["'p1'", "field 'reference'", "missing", "'bleu'"],
+    ),
+    "likeness threshold": (
+        _prompt('prompt = "x"\nreference = "y"\ncheck = { kind = "rouge_l", min_score = 30 }'),
+        ["'p1'", "field 'check.min_score'", "at most 1"],
+    ),
+    "unit tests no program": (
+        _prompt('prompt = "x"\ncheck = { kind = "unit_tests", tests = "assert f(" }'),
+        ["'p1'", "field 'check.tests'", "not a Python program"],
+    ),
+    "unit tests without assert": (
+        _prompt('prompt = "x"\ncheck = { kind = "unit_tests", tests = "f(1)" }'),
+        ["'p1'", "field 'check.tests'", "no assert"],
+    ),
+    "unit tests of nothing": (
+        _prompt('prompt = "x"\ncheck = { kind = "unit_tests", tests = "assert len([]) == 0" }'),
+        ["'p1'", "field 'check.tests'", "no name"],
+    ),
+    "unit tests too long": (
+        _prompt('prompt = "x"\ncheck = { kind = "unit_tests", tests = "assert f()", time_limit_s = 61 }'),
+        ["'p1'", "field 'check.time_limit_s'", "at most 60"],
     ),
     "number without value": (
         _prompt('prompt = "x"\ncheck = { kind = "number" }'),

@@ -1,6 +1,7 @@
 """The parent's side with a real child process: every way it can end becomes a result or a sentence."""
 
 import os
+import subprocess
 import sys
 import threading
 import time
@@ -8,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from liob_core.errors import FileError, MissingError, UsageError
@@ -21,13 +23,13 @@ from tests.unit.quality.closeness.headers import header
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="the scripted child ends itself by POSIX signals")
 N_WINDOWS = 10
+SCRIPTED = (sys.executable, "-P", "-m", "tests.unit.quality.closeness.scripted_child")
 
 
 @pytest.fixture(autouse=True)
 def scripted(monkeypatch: pytest.MonkeyPatch) -> None:
     """The child runs a scripted model instead of the library."""
-    command = (sys.executable, "-P", "-m", "tests.unit.quality.closeness.scripted_child")
-    monkeypatch.setattr(child_process, "COMMAND", command)
+    monkeypatch.setattr(child_process, "COMMAND", SCRIPTED)
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[4]))
 
 
@@ -236,3 +238,23 @@ def test_changed_text_is_told(bench: Bench, tmp_path: Path) -> None:
             on_progress=bench.progress.append,
             cancel=bench.cancel,
         )
+
+
+def test_the_child_dies_with_its_parent(tmp_path: Path) -> None:
+    script = f"""
+import sys, threading
+from pathlib import Path
+from tests.unit.quality.closeness.test_evaluate import SCRIPTED, Bench
+from liob_core.quality.closeness import child_process
+child_process.COMMAND = SCRIPTED
+bench = Bench(Path({str(tmp_path)!r}))
+bench.progress = type("Told", (), {{"append": lambda self, progress: print(progress.doing, flush=True)}})()
+bench.run("slow", "noise1")
+"""
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        assert any("evaluating" in line for line in parent.stdout)
+        (child,) = psutil.Process(parent.pid).children()
+        parent.kill()
+    gone, alive = psutil.wait_procs([child], timeout=10)
+    assert (gone, alive) == ([child], [])

@@ -123,6 +123,11 @@ def test_done_windows_are_not_evaluated_again(text: Path, spill_bytes: int | Non
     assert all(_same(whole[key], rest[key]) for key in rest)
 
 
+def test_a_variant_that_is_done_is_not_loaded(text: Path) -> None:
+    _run(text, "noise1", "noise3", done={"noise1": [0, 1, 2, 3, 4]})
+    assert ScriptedModel.opened == ["reference", "noise3"]
+
+
 def test_windows_begin_with_bos_where_the_reference_adds_one(text: Path) -> None:
     plain, with_bos = _scores(_run(text)), _scores(_run(text, reference="bos"))
     assert not np.array_equal(plain["reference", 0].nll, with_bos["bos", 0].nll)

@@ -1,0 +1,211 @@
+"""How close to the reference: the frame behind the closeness ladder, and what may be said of it."""
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pandas as pd
+
+from liob_core.analysis import words
+from liob_core.quality.closeness.fidelity import (
+    MIN_WINDOWS,
+    RANKABLE_KLD,
+    Estimate,
+    interval,
+)
+from liob_core.store import database, schema
+
+# The most ln PPL that may be lost; e^0.03 is a rise of 3 %.
+MARGIN = 0.03
+# Databases of share mode are opened as they are; one from before closeness has none.
+_SCHEMA_WITH_CLOSENESS = 4
+# So many answers in a loop are the variant's doing, where the reference has fewer.
+_BROKEN_LOOPS = 0.5
+
+_TABLE = """
+    SELECT
+        closeness.variant, variants.is_reference, variants.position, variants.bpw, variants.file_bytes,
+        variants.kv_type_k, variants.kv_type_v, variants.need_kv_bytes,
+        closeness.* EXCLUDE (run_id, variant, verdict),
+        deltas.verdict, deltas.p_holm, deltas.reason AS verdict_reason
+    FROM main.closeness AS closeness
+    JOIN raw.variants AS variants USING (run_id, variant)
+    LEFT JOIN raw.paired_deltas AS deltas
+        ON deltas.run_id = closeness.run_id AND deltas.variant = closeness.variant
+        AND deltas.metric = 'ln_ratio'
+    WHERE closeness.run_id = ?
+    ORDER BY variants.is_reference DESC, variants.bpw DESC NULLS LAST, variants.position
+"""
+_LN_RATIOS = """
+    SELECT variant, ln_ratio, ln_ratio_low, ln_ratio_high, ln_ratio_bound, ln_ratio_p, n_windows, ending,
+        reason, unknown->>'ln_ratio_p' AS unknown_p
+    FROM raw.fidelities WHERE run_id = ?
+"""
+_LOOPS = """
+    SELECT variant, avg((outcome = 'repetition')::INT) AS share FROM raw.samples
+    WHERE run_id = ? AND task = 'suite' AND NOT warmup GROUP BY variant
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClosenessFacts:
+    """What a run's closeness says in words: the answer, what is broken, what it rests on, what limits it."""
+
+    sentence: str
+    broken: tuple[str, ...]
+    basis: str
+    build: str
+    notes: tuple[str, ...]
+
+
+def closeness_table(db: Path, run_id: str) -> pd.DataFrame:
+    """One row a variant with a closeness result, the reference first, then many bits to few.
+
+    The columns of the view `closeness` with Holm's verdict in `verdict`, and: is_reference, bpw, file_bytes,
+    kv_type_k, kv_type_v, need_kv_bytes, p_holm, ppl_low, ppl_high, kld_low, kld_high (95 %, t over windows),
+    `words` (the change of perplexity with its verdict). Empty where closeness was not measured.
+    """
+    with database.read(db) as con:
+        if schema.current_version(con) < _SCHEMA_WITH_CLOSENESS:
+            return pd.DataFrame()
+        table = con.execute(_TABLE, [run_id]).df()
+    for name, mean in (("ppl", "ppl"), ("kld", "kld_mean")):
+        ends = [_ends(row, mean, f"{name}_se") for row in table.to_dict("records")]
+        table[f"{name}_low"] = [low for low, _ in ends]
+        table[f"{name}_high"] = [high for _, high in ends]
+    return table.assign(words=[_verdict_words(row) for row in table.to_dict("records")])
+
+
+def closeness_facts(db: Path, run_id: str) -> ClosenessFacts | None:
+    """What a run's closeness says; None where it was not measured."""
+    table = closeness_table(db, run_id)
+    measured = [row for row in table.to_dict("records") if not pd.isna(row["ppl"])]
+    if not measured:
+        return None
+    with database.read(db) as con:
+        loops: dict[str, float] = dict(con.execute(_LOOPS, [run_id]).fetchall())
+    first = measured[0]
+    return ClosenessFacts(
+        sentence=_sentence(table.to_dict("records")),
+        broken=_broken(measured, loops),
+        basis=f"{first['n_windows']:.0f} windows of {first['n_ctx']:.0f} tokens, "
+        f"{first['window_choice']}, of {first['text']}: {first['n_tokens']:,.0f} scored tokens",
+        build=f"{first['build']}, {first['cpu_features']}",
+        notes=_notes(table.to_dict("records")),
+    )
+
+
+def ln_ratio_fields(con: duckdb.DuckDBPyConnection, run_id: str) -> dict[str, dict[str, Any]]:
+    """What `paired_deltas` says of the ln PPL ratio, by variant; `estimate` and `loss_bound` in nats."""
+    found = {}
+    for variant, ratio, low, high, bound, p_value, n, ending, reason, why in con.execute(
+        _LN_RATIOS, [run_id]
+    ).fetchall():
+        found[variant] = {
+            "estimate": ratio,
+            "ci_low": low,
+            "ci_high": high,
+            "n": n or 0,
+            "p_value": p_value,
+            "loss_bound": bound,
+            "reason": f"{ending}: {reason}" if ratio is None else why,
+            "method": "t over windows, the larger of two standard errors" if p_value is not None else None,
+        }
+    return found
+
+
+def closeness_columns(con: duckdb.DuckDBPyConnection, run_id: str) -> dict[str, dict[str, Any]]:
+    """What a table of results shows of closeness, by column and variant; empty columns without any."""
+    names = ("ppl", "ln_ratio", "kld_mean", "same_top", "broken")
+    rows = []
+    if schema.current_version(con) >= _SCHEMA_WITH_CLOSENESS:
+        sql = f"SELECT variant, {', '.join(names)} FROM raw.fidelities WHERE run_id = ?"  # noqa: S608
+        rows = con.execute(sql, [run_id]).fetchall()
+    return {name: {row[0]: row[1 + place] for row in rows} for place, name in enumerate(names)}
+
+
+def at_most_higher(bound: float) -> str:
+    """A one-sided bound of the ln PPL ratio in words: "perplexity at most 2.1 % higher"."""
+    rise = math.expm1(bound)
+    if rise <= 0:
+        return "perplexity no higher"
+    # Rounded up, so that it stays a bound.
+    return f"perplexity at most {math.ceil(round(rise * 1000, 6)) / 10:.1f} % higher"
+
+
+def _ends(row: dict[Any, Any], mean: str, error: str) -> tuple[float | None, float | None]:
+    """Both ends of a mean's 95 % interval; None where there is none."""
+    if pd.isna(row[mean]) or pd.isna(row[error]) or pd.isna(row["n_windows"]):
+        return None, None
+    both = interval(Estimate(row[mean], row[error], None), int(row["n_windows"]))
+    return (None, None) if both is None else (both.low, both.high)
+
+
+def _verdict_words(row: dict[Any, Any]) -> str:
+    if row["is_reference"]:
+        return "reference"
+    ratio = None if pd.isna(row["ln_ratio"]) else row["ln_ratio"]
+    return words.verdict("ln_ratio", ratio, row["verdict"], row["verdict_reason"], _count(row["n_windows"]))
+
+
+def _count(n: float) -> int | None:
+    return None if pd.isna(n) else int(n)
+
+
+def _sentence(rows: list[dict[Any, Any]]) -> str:
+    """How far down the ladder perplexity holds; the first variant that may lose more ends it."""
+    reference = next((row for row in rows if row["is_reference"]), None)
+    others = [row for row in rows if not row["is_reference"]]
+    if reference is None or not others:
+        alone = rows[0]
+        return f"{alone['variant']}: perplexity {words.three_digits(alone['ppl'])} on {alone['text']}."
+    if all(pd.isna(row["ln_ratio_bound"]) for row in others):
+        known = max((int(row["n_windows"]) for row in others if not pd.isna(row["n_windows"])), default=0)
+        return f"{known} windows are too few for a verdict: it takes {MIN_WINDOWS}."
+    holds = None
+    for row in others:
+        if pd.isna(row["ln_ratio_bound"]) or row["ln_ratio_bound"] > MARGIN:
+            break
+        holds = row
+    name = reference["variant"]
+    if holds is None:
+        allowed = words.percent(math.expm1(MARGIN))
+        return f"Nothing below {name} is shown to raise perplexity by at most {allowed}."
+    return f"Down to {holds['variant']}: {at_most_higher(holds['ln_ratio_bound'])} than {name}'s (95 %)."
+
+
+def _broken(rows: list[dict[Any, Any]], loops: dict[str, float]) -> tuple[str, ...]:
+    """Each variant that is broken at its size and why, then the bits at which that begins."""
+    reference = next((row["variant"] for row in rows if row["is_reference"]), None)
+    found = []
+    for row in rows:
+        share = loops.get(row["variant"], 0.0)
+        why = row["broken"] if isinstance(row["broken"], str) else None
+        if why is None and share >= _BROKEN_LOOPS > loops.get(reference or "", 0.0):
+            why = f"{words.percent(share)} of its answers loop"
+        if why is not None and not row["is_reference"]:
+            found.append((row["bpw"], f"{row['variant']} is broken at this size: {why}"))
+    if not found:
+        return ()
+    bits = [bpw for bpw, _ in found if not pd.isna(bpw)]
+    start = (f"On this ladder it starts at {max(bits):.2f} true bits per weight",) if bits else ()
+    return tuple(f"{sentence}." for sentence in (*(sentence for _, sentence in found), *start))
+
+
+def _notes(rows: list[dict[Any, Any]]) -> tuple[str, ...]:
+    """What limits the figures, one sentence each."""
+    notes = [
+        f"{row['variant']} was not evaluated ({row['ending']}): {row['reason']}."
+        for row in rows
+        if pd.isna(row["ppl"])
+    ]
+    near = [row["variant"] for row in rows if row["kld_mean"] < RANKABLE_KLD]
+    if near:
+        notes.append(f"Below a KL divergence of about {RANKABLE_KLD} it ranks nothing: {', '.join(near)}.")
+    notes.append(
+        "The same file gives up to 0.6 % other figures on other CPU kernels, and these describe no GPU: "
+        "never compare across builds."
+    )
+    return tuple(notes)

@@ -1,0 +1,132 @@
+"""The pictures of one run, with their titles and notes, the same on pages and in files.
+
+Frames are those of the analysis room; where there is nothing to draw, a picture says why instead.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pandas as pd
+
+from liob_core.charts.memory import memory_bars
+from liob_core.charts.speed import latency_strip, rate_dots
+from liob_core.charts.theme import Caption, Look
+from liob_core.charts.tradeoff import scatter
+from liob_core.metrics import METRICS
+
+NOT_MEASURED = "not measured in this run"
+_TIMED = {"speed": ("chat512", "pp512"), "suite": ("suite", "suite")}
+
+Origin = tuple[str, ...]  # the lines that tell where a picture comes from
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Picture:
+    """One picture: its chart, or None and the `reason`; `data` is what it draws, `name` goes into files."""
+
+    name: str
+    title: str
+    alt_text: str
+    data: pd.DataFrame
+    chart: Any | None = None
+    reason: str = ""
+
+
+def why_unknown(table: pd.DataFrame, metric: str) -> str:
+    """The reason that the first variant without that metric gives."""
+    for text in table.loc[table[metric].isna(), "unknown"]:
+        reason = json.loads(text).get(metric) if isinstance(text, str) else None
+        if reason:
+            return str(reason)
+    return NOT_MEASURED
+
+
+def tradeoff_picture(
+    table: pd.DataFrame, points: pd.DataFrame, look: Look, *, pick: str | None, origin: Origin
+) -> Picture:
+    """Memory against checks passed, or against speed where nothing was checked; the pick has a ring."""
+    picture = Picture(
+        name="trade-off",
+        title="The trade-off",
+        alt_text="Memory of each variant against the checks it passed",
+        data=points,
+    )
+    if points["size_bytes"].isna().all() or points[["pass_rate", "decode_tps"]].isna().all(axis=None):
+        return replace(picture, reason=why_unknown(table, "decode_tps"))
+    notes = ["Lines are 95 % intervals; a larger mark is faster; dashes join what nothing beats"]
+    if pick:
+        notes.append(f"The ring is the pick, {pick}")
+    return replace(
+        picture, chart=scatter(points, look, pick=pick, caption=Caption(notes=tuple(notes), origin=origin))
+    )
+
+
+def rate_pictures(
+    table: pd.DataFrame, blocks: pd.DataFrame, tasks: Sequence[str], look: Look, *, origin: Origin
+) -> list[Picture]:
+    """Decode and prompt rates with their intervals, from the speed task where it ran."""
+    decode, prefill = _TIMED["speed" if "speed" in tasks else "suite"]
+    caption = Caption(
+        notes=("Mean over blocks with its 95 % interval; ticks are single blocks",), origin=origin
+    )
+    pictures = []
+    for metric, shape in (("decode_tps", decode), ("prefill_tps", prefill)):
+        label = METRICS[metric].label
+        picture = Picture(
+            name=metric,
+            title=label,
+            alt_text=f"{label} of each variant with its interval",
+            data=blocks[["variant", "bpw", "block", "task", "shape", metric, "n_samples"]],
+        )
+        if table[metric].isna().all():
+            pictures.append(replace(picture, reason=why_unknown(table, metric)))
+        else:
+            chart = rate_dots(table, blocks, look, metric=metric, shape=shape, caption=caption)
+            pictures.append(replace(picture, chart=chart))
+    return pictures
+
+
+def latency_pictures(
+    table: pd.DataFrame, samples: pd.DataFrame, look: Look, *, origin: Origin
+) -> list[Picture]:
+    """Time to first token and time per token of single requests."""
+    shown, total = len(samples), int(samples.drop_duplicates("variant")["n_samples"].sum())
+    n = f"All {total} requests" if shown == total else f"{shown} of {total} requests, an even random share"
+    caption = Caption(notes=(f"{n}; the mark is the median",), origin=origin)
+    pictures = []
+    for metric in ("ttft_ms", "tpot_ms"):
+        label = METRICS[metric].label
+        picture = Picture(
+            name=metric,
+            title=label,
+            alt_text=f"{label} of every request per variant",
+            data=samples[["variant", "bpw", "task", "shape", "prompt_id", "block", metric]],
+        )
+        if samples[metric].isna().all():
+            pictures.append(replace(picture, reason=why_unknown(table, "ttft_ms_p50")))
+        else:
+            chart = latency_strip(table, samples, look, metric=metric, caption=caption)
+            pictures.append(replace(picture, chart=chart))
+    return pictures
+
+
+def memory_picture(table: pd.DataFrame, parts: pd.DataFrame, look: Look, *, origin: Origin) -> Picture:
+    """What the memory was used for, beside what was predicted."""
+    picture = Picture(
+        name="memory",
+        title="Memory",
+        alt_text="Memory of each variant by part, beside the predicted need",
+        data=parts,
+    )
+    if parts.empty:
+        return replace(picture, reason=why_unknown(table, "peak_memory_bytes"))
+    caption = Caption(
+        notes=(
+            "Parts as the engine reports them; other is the rest of the measured peak",
+            "The upright tick is what was predicted before the load",
+        ),
+        origin=origin,
+    )
+    return replace(picture, chart=memory_bars(table, parts, look, caption=caption))

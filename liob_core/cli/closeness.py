@@ -1,0 +1,76 @@
+"""What the command line adds for task `closeness`: its options' meaning, its table."""
+
+from collections.abc import Hashable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from rich.markup import escape
+
+from liob_core.analysis import words
+from liob_core.analysis.closeness import closeness_facts, closeness_table
+from liob_core.cli.output import out, print_table
+from liob_core.errors import UsageError
+
+
+def with_reference(models: list[str] | None, reference: str | None) -> tuple[list[str], str | None]:
+    """The models to compare, the reference's file among them, and the reference as a run knows it."""
+    # One spelling for each: a worker starts in another folder.
+    named = [str(Path(name).resolve()) if Path(name).exists() else name for name in models or ()]
+    if reference is not None and Path(reference).is_file():
+        path = str(Path(reference).resolve())
+        # A folder may hold it too: a file that is named twice is still one variant.
+        if not any(_holds(Path(name), path) for name in named):
+            named.insert(0, path)
+        reference = path
+    if not named:
+        raise UsageError("Name what to benchmark: --model FILE.gguf, and again for each further variant.")
+    return named, reference
+
+
+def print_closeness(database: Path, run_id: str) -> None:
+    """Print the closeness of a run's variants and what limits it; nothing where it was not measured."""
+    table, facts = closeness_table(database, run_id), closeness_facts(database, run_id)
+    if table.empty:
+        return
+    columns = [("variant", "left")]
+    columns += [(name, "right") for name in ("PPL", "ln PPL ratio", "KLD", "same top", "against reference")]
+    print_table("Closeness", columns, [_row(row) for row in table.to_dict("records")])
+    if facts is None:
+        return
+    for sentence in facts.broken:
+        out.print(f"[red]{escape(sentence)}[/red]", soft_wrap=True)
+    out.print(escape(f"{facts.sentence}\n{facts.basis}.\n{facts.build}."), soft_wrap=True)
+    for sentence in facts.notes:
+        out.print(f"[yellow]{escape(sentence)}[/yellow]", soft_wrap=True)
+
+
+def _row(row: Mapping[Hashable, Any]) -> tuple[str, ...]:
+    """One variant: each figure over its two errors, the clustered one first."""
+    if pd.isna(row["ppl"]):
+        why = f"{row['ending']}: {row['reason']}"
+        return (f"{escape(row['variant'])}\n{words.three_digits(row['bpw'])} bits", *["—"] * 4, escape(why))
+    return (
+        f"{escape(row['variant'])}\n{words.three_digits(row['bpw'])} bits",
+        _figure(row, "ppl", "ppl", 4),
+        _figure(row, "ln_ratio", "ln_ratio", 5),
+        _figure(row, "kld_mean", "kld", 5),
+        _figure(row, "same_top", "same_top", 4),
+        escape(row["words"]),
+    )
+
+
+def _figure(row: Mapping[Hashable, Any], mean: str, error: str, digits: int) -> str:
+    if pd.isna(row[mean]):
+        return words.UNKNOWN
+    clustered, iid = (
+        words.UNKNOWN if pd.isna(row[name]) else f"{row[name]:.{digits}f}"
+        for name in (f"{error}_se", f"{error}_se_iid")
+    )
+    return f"{row[mean]:.{digits}f}\n± {clustered} ({iid})"
+
+
+def _holds(model: Path, path: str) -> bool:
+    """Whether that file, or a file right in that folder or in its subfolders, is the one at `path`."""
+    wanted = Path(path)
+    return model == wanted or (model.is_dir() and model in {wanted.parent, wanted.parent.parent})

@@ -1,0 +1,1 @@
+"""Results as inert HTML and words, for pages and for files: no Streamlit here."""

@@ -1,0 +1,36 @@
+"""A run in a line: what, where, when, how."""
+
+from liob_core.analysis.runs import RunFacts
+
+
+def kicker(facts: RunFacts) -> str:
+    """The model, its machine and its day in one line."""
+    return " · ".join(
+        part for part in (facts.model_name or facts.title, facts.machine_line, _day(facts)) if part
+    )
+
+
+def origin(facts: RunFacts) -> tuple[str, str]:
+    """The lines inside a picture that keep it honest when it travels: model, date, version; machine."""
+    version = f"LIOB {facts.liob_version}" if facts.liob_version else "LIOB"
+    what = " · ".join(part for part in (facts.model_name or facts.title, _day(facts), version) if part)
+    return what, facts.machine_line
+
+
+def how(facts: RunFacts) -> str:
+    """How the run was made: requests, blocks, prompts, engine, settings."""
+    parts = [
+        f"{facts.n_samples} requests",
+        f"{facts.n_blocks} blocks" if facts.n_blocks else None,
+        f"{facts.n_suite_prompts} prompts of {facts.suite}" if facts.suite else None,
+        f"{facts.engine} {facts.engine_version or ''}".strip(),
+        f"context {facts.n_ctx}" if facts.n_ctx else None,
+        f"{facts.threads} thread{'s' if facts.threads != 1 else ''}" if facts.threads else None,
+        f"answers up to {facts.max_tokens} tokens" if facts.max_tokens else None,
+        f"run {facts.run_id}",
+    ]
+    return " · ".join(part for part in parts if part)
+
+
+def _day(facts: RunFacts) -> str | None:
+    return f"{facts.created_utc:%d %b %Y}" if facts.created_utc is not None else None

@@ -1,0 +1,1 @@
+"""One run as one file that reads without LIOB: an HTML page and a picture."""

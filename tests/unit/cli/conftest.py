@@ -1,0 +1,5 @@
+"""Runs written straight into the tables, as for the analysis room."""
+
+from tests.unit.analysis.conftest import empty_database
+
+__all__ = ["empty_database"]
