@@ -160,4 +160,4 @@ def test_summarizing_twice_changes_nothing(writer):
     summarize(writer.con, writer.run_id)
     after = [writer.con.execute(f"SELECT * FROM main.{v}").fetchall() for v in ("results", "paired_deltas")]
     assert before == after
-    assert len(before[1]) == 7
+    assert len(before[1]) == 8
