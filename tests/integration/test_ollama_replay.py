@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from liob_core.engines.ollama import OllamaEngine
 from liob_core.engines.protocol import Request
 from liob_core.errors import EngineFailure
-from liob_core.types import Counters, Limits, LoadSettings, Message, Outcome, Sampling, Variant
+from liob_core.metrics import sample_metrics
+from liob_core.types import Counters, Limits, LoadSettings, Message, Outcome, Sampling, Stamps, Variant
 from tests.integration.ollama_server import (
     MODEL,
     OllamaServer,
@@ -21,6 +22,7 @@ from tests.integration.ollama_server import (
     line,
     recording,
 )
+from tests.unit.test_metrics import make_sample
 
 RAW = Request(prompt="The capital of France is", sampling=Sampling(max_tokens=48))
 STREAMS = [
@@ -147,6 +149,26 @@ def test_replay_whole_gives_the_exact_numbers_and_text(server, engine, name):
     assert [chunk.counters for chunk in chunks[:-1]] == [None] * (len(chunks) - 1)
     assert not chunks[-1].truncated
     assert all(chunk.n_tokens is None for chunk in chunks[:-1]), "pieces are not tokens"
+
+
+@pytest.mark.parametrize(
+    ("name", "rate", "reason"),
+    [
+        ("chat-cold", 33 / 1.156192, ""),  # the first of 34 tokens costs nothing in the engine's time
+        ("generate-raw", 47 / 1.679854, ""),
+        ("chat-num-predict-1", None, "too short"),  # 1 token in 1000 ns is no million tokens a second
+        ("chat-num-predict-2", None, "too short"),
+        ("chat-exceed-context-default", None, "too short"),
+    ],
+)
+def test_replay_rates_follow_the_first_token_rule(server, engine, name, rate, reason):
+    exchange = recording(name)
+    server.replay(exchange)
+    counters = list(engine.generate(request_for(exchange)))[-1].counters
+    metrics = sample_metrics(make_sample(counters=counters, stamps=Stamps(end_ns=10**10)))
+    assert metrics.decode_tps == (None if rate is None else pytest.approx(rate, rel=1e-9))
+    assert metrics.unknown.get("decode_tps", "") == reason
+    assert metrics.unknown["prefill_tps"] == "cache unknown"
 
 
 @given(sizes=st.integers(1, 400))
