@@ -85,36 +85,33 @@ def _unfinished(run: Row, _: list[Row]) -> Iterator[str]:
 
 
 def _failures(_: Row, variants: list[Row]) -> Iterator[str]:
-    for row in variants:
-        if row["n_failed"]:
-            yield (
-                f"{row['variant']}: {row['n_failed']} of {row['n_samples']} samples failed "
-                f"({row['failures']}) and are in no average of speed."
-            )
+    told = [f"{row['variant']} {row['failures']}" for row in variants if row["n_failed"]]
+    if told:
+        yield f"Requests that did not end as they should are in no average of speed: {'; '.join(told)}."
 
 
 def _contention(run: Row, variants: list[Row]) -> Iterator[str]:
-    for row in variants:
-        if row["n_contended"]:
-            yield (
-                f"{row['variant']}: {row['n_contended']} of {row['n_samples']} samples ran beside a busy "
-                "neighbour and are left out of every time and rate."
-            )
     n_samples = sum(row["n_samples"] or 0 for row in variants)
+    told = [f"{row['variant']} {row['n_contended']}" for row in variants if row["n_contended"]]
+    if told:
+        yield (
+            f"Some of the {n_samples} samples ran beside a busy program and are left out of every time and "
+            f"rate: {', '.join(told)}."
+        )
     if n_samples and run["n_untold"] == n_samples:
         yield "Whether other programs were busy could not be told, so no sample was left out for it."
 
 
 def _spread(run: Row, variants: list[Row]) -> Iterator[str]:
-    for row in variants:
-        level = stats.spread_level(row["decode_tps_cv"])
-        if level == "none":
-            continue
-        limit = words.percent(stats.RED_CV if level == "red" else stats.YELLOW_CV)
-        yield (
-            f"{row['variant']}: the decode rate varies by {words.percent(row['decode_tps_cv'])} between "
-            f"blocks ({level}: above {limit}). Likely cause: {_likely_cause(run, row)}."
-        )
+    unsteady = [row for row in variants if stats.spread_level(row["decode_tps_cv"]) != "none"]
+    by_cause: dict[str, list[str]] = {}
+    for row in unsteady:
+        told = f"{row['variant']} by {words.percent(row['decode_tps_cv'])}"
+        if stats.spread_level(row["decode_tps_cv"]) == "red":
+            told += " (much)"
+        by_cause.setdefault(_likely_cause(run, row), []).append(told)
+    for cause, told_of in by_cause.items():
+        yield f"The decode rate varies between blocks: {', '.join(told_of)}. Likely cause: {cause}."
 
 
 def _likely_cause(run: Row, row: Row) -> str:
@@ -161,12 +158,13 @@ def _quality(_: Row, variants: list[Row]) -> Iterator[str]:
 
 
 def _cut_off(run: Row, variants: list[Row]) -> Iterator[str]:
-    for row in variants:
-        if (row["truncated_share"] or 0) > _NOTEWORTHY_CUT_OFF:
-            yield (
-                f"{row['variant']}: {words.percent(row['truncated_share'])} of the answers were cut off at "
-                f"{run['max_tokens']} tokens."
-            )
+    told = [
+        f"{row['variant']} {words.percent(row['truncated_share'])}"
+        for row in variants
+        if (row["truncated_share"] or 0) > _NOTEWORTHY_CUT_OFF
+    ]
+    if told:
+        yield f"Answers were cut off at {run['max_tokens']} tokens: {', '.join(told)}."
 
 
 def _prompts(run: Row, _: list[Row]) -> Iterator[str]:

@@ -44,10 +44,16 @@ def test_a_healthy_run_has_no_warnings(writer):
         ),
         ({"variant": {"fallback_warning": "180 of 272 tensors fell back."}}, "180 of 272 tensors fell back."),
         ({"variant": {"bpw": 17.0}}, "Everything is relative to F16"),
-        ({"sample": {"contended": True}}, "Q8_0: 2 of 64 samples ran beside a busy neighbour"),
+        (
+            {"sample": {"contended": True}},
+            "samples ran beside a busy program and are left out of every time and rate: Q8_0 2.",
+        ),
         ({"sample": {"overhead_ms": -1.0}}, "its clock is in doubt"),
-        ({"sample": {"outcome": "timeout"}}, "Q8_0: 2 of 64 samples failed (2 timeout)"),
-        ({"sample": {"chat_ms": 1600.0}}, "Q8_0: the decode rate varies by 16 % between blocks (yellow"),
+        ({"sample": {"outcome": "timeout"}}, "are in no average of speed: Q8_0 2 timeout."),
+        (
+            {"sample": {"chat_ms": 1600.0}},
+            "The decode rate varies between blocks: Q8_0 by 16 %. Likely cause",
+        ),
         ({"machine": {"gpus": '[{"index": 0, "name": "GPU"}]'}}, "F16: device memory is unknown (no GPU)"),
     ],
 )
@@ -65,7 +71,7 @@ def test_a_single_block_and_few_prompts_are_told(writer):
     sentences = " ".join(found(writer))
     assert "one block only" in sentences
     assert "1 checked prompts cannot bound a loss below 95 points" in sentences
-    assert "100 % of the answers were cut off at 64 tokens" in sentences
+    assert "Answers were cut off at 64 tokens: F16 100 %" in sentences
     assert "no chat template" in sentences
 
 
