@@ -2,11 +2,12 @@
 
 import streamlit as st
 
-from liob_core.charts.tradeoff import scatter
+from liob_core.charts.pictures import tradeoff_picture
 from liob_core.ui import reads
-from liob_core.ui.blocks import OWN_BENCHMARK, show_chart, show_heading, show_unknown
+from liob_core.ui.blocks import OWN_BENCHMARK, show_heading
 from liob_core.ui.nav import button_to
-from liob_core.ui.results_table import show_results_table, why_unknown
+from liob_core.ui.pictures import show_picture
+from liob_core.ui.results_table import show_results_table
 from liob_core.ui.run_view import RunView, open_run, show_caveats
 from liob_core.ui.style import current_look
 from liob_core.ui.text import literal
@@ -32,15 +33,10 @@ def show() -> None:
 
 
 def _show_picture(view: RunView, pick: str | None) -> None:
-    points = view.frame("tradeoff")
-    if points["size_bytes"].isna().all() or points[["pass_rate", "decode_tps"]].isna().all(axis=None):
-        show_unknown("The trade-off", why_unknown(view.frame("results"), "decode_tps"))
-        return
-    notes = ["Lines are 95 % intervals; a larger mark is faster; dashes join what nothing beats"]
-    if pick:
-        notes.append(f"The ring is the pick, {pick}")
-    chart = scatter(points, current_look(), pick=pick, caption=view.caption(*notes))
-    show_chart(chart, alt_text="Memory of each variant against the checks it passed")
+    picture = tradeoff_picture(
+        view.frame("results"), view.frame("tradeoff"), current_look(), pick=pick, origin=view.origin
+    )
+    show_picture(picture, file_stem=view.file_stem)
 
 
 def _show_evidence(answer: dict[str, object]) -> None:

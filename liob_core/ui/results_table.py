@@ -3,13 +3,11 @@
 import pandas as pd
 import streamlit as st
 
-from liob_core.charts.pictures import why_unknown
 from liob_core.charts.theme import Look
 from liob_core.metrics import METRICS
 from liob_core.rendering.results_table import MEASURES, results_columns, results_rows
 from liob_core.ui.table import as_markdown, show_table
 
-__all__ = ["show_results_table", "why_unknown"]
 _LADDER = "true bits, many first"
 
 

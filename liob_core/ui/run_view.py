@@ -34,9 +34,19 @@ class RunView:
         """The run, its machine and its day in one line."""
         return run_words.kicker(self.facts)
 
+    @property
+    def origin(self) -> tuple[str, ...]:
+        """The lines inside a picture that tell where it comes from."""
+        return run_words.origin(self.facts)
+
+    @property
+    def file_stem(self) -> str:
+        """How the names of this run's downloads begin."""
+        return f"liob-{self.run_id}"
+
     def caption(self, *notes: str) -> Caption:
         """Lines inside a picture that keep it honest when it travels: what, n, machine, date, version."""
-        return Caption(notes=notes, origin=run_words.origin(self.facts))
+        return Caption(notes=notes, origin=self.origin)
 
 
 def open_run(empty_title: str) -> RunView | None:

@@ -102,6 +102,34 @@ def test_results_draw_speed_waiting_and_memory(open_page: Open, monkeypatch: pyt
 
 
 @pytest.mark.usefixtures("with_sample")
+@pytest.mark.parametrize(("name", "n_pictures"), [("overview", 1), ("results", 5)])
+def test_every_picture_can_be_taken_along(
+    open_page: Open, monkeypatch: pytest.MonkeyPatch, name: str, n_pictures: int
+) -> None:
+    offered: dict[str, object] = {}
+    monkeypatch.setattr(
+        "streamlit.download_button",
+        lambda _, data, file_name, **__: offered.update({file_name.rpartition("-")[2]: data}),
+    )
+
+    open_page(name)
+
+    endings = [file.rpartition(".")[2] for file, data in offered.items() if callable(data)]
+    assert {ending: endings.count(ending) for ending in endings} == dict.fromkeys(
+        ("png", "svg", "csv"), n_pictures
+    )
+    for file, data in offered.items():
+        made = data() if callable(data) else data
+        if file.endswith("png"):
+            assert made.startswith(b"\x89PNG")
+        elif file.endswith("svg"):
+            assert made.startswith("<svg")
+            assert "LIOB" in made
+        else:
+            assert "Q4_K_M" in made
+
+
+@pytest.mark.usefixtures("with_sample")
 def test_results_can_be_ordered_and_the_reference_stays_first(open_page: Open) -> None:
     app = open_page("results")
 
