@@ -69,3 +69,4 @@ def test_cancel_ends_code_that_would_run_on(settings: Settings) -> None:
     wait_until(lambda: bool(jobs.read_status(spec.run_id, settings).current_prompt == "endless"))
     jobs.cancel(spec.run_id, settings)
     assert wait_for_end(spec.run_id, settings, within_s=30).state == "cancelled"
+    assert all(sample["cell"]["warmup"] for sample in samples(spec, settings))  # a resumed run does it anew
