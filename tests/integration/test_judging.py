@@ -1,5 +1,6 @@
 """The real judging process: on the fake engine from start to verdict, and on the real model."""
 
+import json
 import os
 import signal
 import time
@@ -184,6 +185,28 @@ def test_command_without_a_model_says_what_to_name(run_dir: Path, settings: Sett
     result = CliRunner().invoke(app, ["judge", RUN_ID])
     assert isinstance(result.exception, UsageError)
     assert "--judge-model" in str(result.exception)
+
+
+@pytest.mark.parametrize("mode", list(JudgeMode))
+def test_command_shows_what_the_judge_said_and_asks_nothing_twice(
+    run_dir: Path, settings: Settings, mode: JudgeMode
+) -> None:
+    judge_to_end(make_judging(mode, engine_options=script(run_dir, mode, by_variant)), settings)
+    command = ["judge", RUN_ID[:8], "--judge-engine", "fake", "--judge-model", "judge"]
+    command += ["--pairwise"] if mode is JudgeMode.PAIRWISE else []
+    shown = CliRunner().invoke(app, command)
+    assert shown.exit_code == 0, shown.output
+    document = json.loads(CliRunner().invoke(app, [*command, "--json"]).stdout)
+    assert document["judge"]["judge"] == "judge on fake"
+    assert document["judge"]["n_right"] == document["judge"]["n_items"]
+    assert document["status"] is None, "nothing was left to do"
+    by_label = {row["variant"]: row for row in document["variants"]}
+    if mode is JudgeMode.SINGLE:
+        assert by_label["Q4_0"]["mean_score"] == 5
+        assert by_label["F16"]["words"] == "reference"
+    else:
+        assert set(by_label) == {"Q8_0", "Q4_0"}
+        assert by_label["Q4_0"]["n_losses"] == 1
 
 
 @pytest.mark.model
