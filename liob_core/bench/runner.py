@@ -270,16 +270,16 @@ class Runner:
         check = prompt_of(self._spec, cell).check
         if check is None:
             return None
-        outcome = run_check(
+        graded = run_check(
             check,
             response,
             allow_code=self._spec.allow_code,
             is_cancelled=lambda: self._supervisor.is_cancelled,
         )
-        if outcome.result is CheckResult.UNCHECKED:
+        if graded.result is CheckResult.UNCHECKED:
             # Perhaps only because a cancel cut it short: then the cell is left to a resumed run.
             self._stop_if_cancelled()
-        return outcome
+        return graded
 
     def _stop_if_cancelled(self) -> None:
         if self._supervisor.is_cancelled:
