@@ -111,9 +111,7 @@ def main(arguments: Sequence[str]) -> int:
     _write(folder, status)
     told = _Told(folder, status)
     try:
-        paths = download(
-            repo, repo.variants[0], on_progress=told, cancel=(folder / CANCEL_FILE).exists
-        )
+        paths = download(repo, repo.variants[0], on_progress=told, cancel=(folder / CANCEL_FILE).exists)
     except DownloadCancelledError as error:
         _write(folder, replace(told.status, state="cancelled", reason=str(error)))
         return error.exit_code

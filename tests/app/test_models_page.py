@@ -95,7 +95,7 @@ def test_what_is_no_repository_is_told(open_page: Open) -> None:
 @pytest.mark.parametrize(
     ("status", "words"),
     [
-        (finished(), "Q4_0, "),
+        (finished(), r"Q4\_0, "),
         (finished(state="failed", reason="The disk is full"), "The disk is full"),
         (finished(state="interrupted", reason="Its process is gone."), "Its process is gone."),
     ],

@@ -13,6 +13,7 @@ from liob_core.errors import LiobError
 from liob_core.ui.guard import show_error
 from liob_core.ui.text import literal
 
+_ENGINE, _JUST_STARTED = "liob_new_engine", "liob_new_just_started"
 OLLAMA, EMBEDDED, BOTH, OWN = "ollama", "embedded", "both", "llama-server"
 _NAMES = {
     OLLAMA: "Ollama",
@@ -46,9 +47,11 @@ def pick_engines(settings: Settings) -> EngineChoice:
     """The engines chosen, with the state of each in a sentence; Ollama is the default where it answers."""
     ollama = _State(*_ollama_state())
     first = OLLAMA if ollama.is_available else EMBEDDED
-    chosen = st.segmented_control(
-        "Engine", list(_NAMES), default=first, format_func=_NAMES.__getitem__, key="liob_new_engine"
-    )
+    if st.session_state.pop(_JUST_STARTED, False):
+        st.session_state[_ENGINE] = OLLAMA
+    elif _ENGINE not in st.session_state:
+        st.session_state[_ENGINE] = first
+    chosen = st.segmented_control("Engine", list(_NAMES), format_func=_NAMES.__getitem__, key=_ENGINE)
     chosen = chosen or first
     url = None
     if chosen == OWN:
@@ -56,11 +59,11 @@ def pick_engines(settings: Settings) -> EngineChoice:
     for name in _ENGINES[chosen]:
         if name == "ollama":
             _show_state(ollama)
-            _offer_server(settings, ollama)
         elif name != "llama-server" or url is not None:
             _show_state(_State(*_other_states(url)[name]))
     if chosen == EMBEDDED and not ollama.is_available:
         st.caption(literal(f"It is the default here. {ollama.sentence}"))
+    if chosen != OWN:
         _offer_server(settings, ollama)
     return EngineChoice(names=_ENGINES[chosen], url=url, has_ollama=ollama.is_available)
 
@@ -97,6 +100,7 @@ def _offer_server(settings: Settings, state: _State) -> None:
             show_error(error)
             return
         _ollama_state.clear()
+        st.session_state[_JUST_STARTED] = True
         st.rerun()
 
 
