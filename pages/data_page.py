@@ -54,7 +54,8 @@ def _show_exports(view: RunView) -> None:
 def _show_schema(view: RunView) -> None:
     """One view's columns, their types and meanings; what each view holds is in the choice's own words."""
     schema: dict[str, Any] = reads.schema(view.database)
-    views: dict[str, str] = schema["views"]
+    # The one that most people ask comes first.
+    views = dict(sorted(schema["views"].items(), key=lambda item: (item[0] != "results", item[0])))
     chosen = selection.pick("view", "View", {name: f"{name}: {comment}" for name, comment in views.items()})
     columns = [Column(label="Column and meaning", is_number=False), Column(label="Type", is_number=False)]
     rows = [

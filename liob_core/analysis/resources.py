@@ -175,7 +175,7 @@ def lines(db: Path, run_id: str, start_ns: int, end_ns: int, zero_ns: int) -> pd
     parameters = {"run_id": run_id, "start_ns": start_ns, "end_ns": end_ns, "zero_ns": zero_ns}
     with database.read(db) as con:
         hz, n_cores = con.execute(
-            "SELECT coalesce(runs.monitor_hz, 10), coalesce(machines.logical_cores, 1) FROM raw.runs AS runs "
+            "SELECT coalesce(runs.monitor_hz, 10), machines.logical_cores FROM raw.runs AS runs "
             "LEFT JOIN raw.machines AS machines USING (machine_id) WHERE run_id = ?",
             [run_id],
         ).fetchall()[0]

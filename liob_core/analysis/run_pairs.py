@@ -22,6 +22,7 @@ from liob_core.metrics import METRICS
 from liob_core.store import database
 
 Row = dict[str, Any]
+_ONE_ONLY = "measured in one of the two runs only"
 RATES = ("decode_tps", "prefill_tps", "ttft_ms")
 METRIC_COLUMNS = (*RATES, "peak_memory_bytes", "pass_rate")
 
@@ -205,7 +206,10 @@ def _effects(before: _Side, after: _Side, first: Row, second: Row) -> Iterator[R
     memory = first["peak_memory_bytes"], second["peak_memory_bytes"]
     if memory != (None, None):
         change = None if None in memory else float(memory[1] - memory[0])
-        yield _row(first, "peak_memory_bytes", before=memory[0], after=memory[1], estimate=change)
+        reason = _ONE_ONLY if change is None else None
+        yield _row(
+            first, "peak_memory_bytes", before=memory[0], after=memory[1], estimate=change, reason=reason
+        )
     if before.checks.get(first["variant"]) or after.checks.get(second["variant"]):
         yield _row(first, "pass_rate", **_checks(before, after, first, second))
 
@@ -233,7 +237,7 @@ def _rate(metric: str, before: list[float], after: list[float]) -> Row:
         "n_after": len(after),
     }
     if not before or not after:
-        return {**found, "reason": "measured in one of the two runs only"}
+        return {**found, "reason": _ONE_ONLY}
     ratio = stats.unpaired_ratio(after, before)
     found |= {"estimate": ratio.estimate, "reason": "one block only" if ratio.interval is None else None}
     if ratio.interval is None:

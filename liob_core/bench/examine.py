@@ -29,7 +29,7 @@ class Finding:
 
 # What decides how LIOB behaves; llama-cpp-python is the add-on.
 _PACKAGES = ("streamlit", "duckdb", "altair", "xllamacpp", "llama-cpp-python", "ollama", "nvidia-ml-py")
-_COMMAND = re.compile(r"`([^`]+)`")
+_COMMAND = re.compile(r"`([^`]+)`|start it \(([^)]+)\)")
 
 
 def versions() -> dict[str, str | None]:
@@ -71,7 +71,7 @@ def examine(settings: Settings, machine: Machine) -> list[Finding]:
 def _named_command(sentence: str) -> str:
     """The command that a sentence names; empty where it names none."""
     found = _COMMAND.search(sentence)
-    return found[1] if found else ""
+    return (found[1] or found[2]) if found else ""
 
 
 def _gpu(machine: Machine) -> Finding:

@@ -29,7 +29,7 @@ _HEADINGS = {
     "power": "Power of the graphics devices, W",
 }
 _SERIES = {"engine": "engine", "machine": "whole machine", "device": "graphics devices"}
-_MARKS = {"engine": "━", "machine": "┅", "device": "━"}
+_MARKS = {"engine": "—", "machine": "- -", "device": "—"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +202,9 @@ def _lane_layers(part: pd.DataFrame, lane: _Lane, time: _Time, look: Look) -> li
 def _peaks(part: pd.DataFrame, time: _Time, hidden: Mapping[str, Any], look: Look) -> list[Any]:
     """A mark and its value where each series was highest."""
     peaks = part.loc[part.groupby("series")["high"].idxmax()]
-    base = alt.Chart(peaks[["peak_at", "high", "who", "told"]]).encode(
+    # Two lines at the same height would write over each other.
+    peaks["shown"] = peaks["told"].where(~peaks.duplicated("told"), "")
+    base = alt.Chart(peaks[["peak_at", "high", "who", "told", "shown"]]).encode(
         x=time.x("peak_at"), y=alt.Y("high:Q", **hidden)
     )
     tip = [alt.Tooltip("who:N", title="What"), alt.Tooltip("told:N", title="Highest")]
@@ -210,16 +212,16 @@ def _peaks(part: pd.DataFrame, time: _Time, hidden: Mapping[str, Any], look: Loo
         base.mark_point(shape="triangle-down", size=46, filled=True, color=look.accent, yOffset=-5).encode(
             tooltip=tip
         ),
-        base.mark_text(align="left", dx=7, dy=-7, fontSize=11, color=look.ink).encode(text="told:N"),
+        base.mark_text(align="left", dx=7, dy=-7, fontSize=11, color=look.ink).encode(text="shown:N"),
     ]
 
 
 def _heading(part: pd.DataFrame, lane: _Lane, time: _Time, look: Look) -> Any:
     """The lane's quantity, its unit, and which line is which."""
     known = [name for name in _SERIES if (part["series"] == name).any()]
-    which = "   ".join(f"{_MARKS[name]} {_SERIES[name]}" for name in known)
+    which = " · ".join(f"{_MARKS[name]} {_SERIES[name]}" for name in known)
     text = _HEADINGS[lane.name].format(unit=part["unit"].iloc[0])
-    return _words_at(f"{text}   {which}", lane, time, look)
+    return _words_at(f"{text} · {which}", lane, time, look)
 
 
 def _words_at(text: str, lane: _Lane, time: _Time, look: Look) -> Any:
@@ -256,8 +258,9 @@ def _bar_layers(
             "colour": [
                 look.muted if load else colours[v] for v, load in zip(bars["variant"], is_load, strict=True)
             ],
+            "failed_above": row + 0.36 - 0.72 * bars["n_failed"] / bars["n_requests"].clip(lower=1),
             "failed": bars["n_failed"] > 0,
-            "faint": (bars["is_warmup"] == True) | is_load,  # noqa: E712 - may be missing
+            "shade": (bars["is_warmup"].eq(True) | is_load).map({True: 0.45, False: 1.0}),
             "words": [_bar_words(row) for row in bars.to_dict("records")],
         }
     )
@@ -281,14 +284,16 @@ def _bar_layers(
         tooltip=[alt.Tooltip("variant:N", title="Variant"), alt.Tooltip("words:N", title="What")],
     )
     # A request shorter than a pixel is still there: the outline has a width of its own.
-    done = base.transform_filter("!datum.failed").mark_rect(strokeWidth=0.6)
-    failed = base.transform_filter("datum.failed").mark_rect(stroke=look.worse, strokeWidth=2)
     fill = alt.Color("colour:N", scale=None, legend=None)
-    faint = alt.Opacity("faint:N", scale=alt.Scale(domain=[False, True], range=[1, 0.45]), legend=None)
-    text = "Requests   faint: warm-ups and loads   outlined: failed"
+    outline = alt.Stroke("colour:N", scale=None, legend=None)
+    shade = alt.Opacity("shade:Q", scale=None, legend=None)
+    failed = base.transform_filter("datum.failed").mark_rect(
+        color=look.worse, stroke=look.worse, strokeWidth=0.6
+    )
+    text = "Requests · faint: warm-ups and loads · orange from below: share that failed"
     return [
-        done.encode(color=fill, stroke=alt.Stroke("colour:N", scale=None), opacity=faint),
-        failed.encode(color=fill),
+        base.mark_rect(strokeWidth=0.6).encode(color=fill, stroke=outline, opacity=shade),
+        failed.encode(y=alt.Y("failed_above:Q", scale=scale, axis=axis)),
         _words_at(text, lane, time, look),
     ]
 

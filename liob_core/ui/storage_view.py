@@ -52,7 +52,8 @@ def _folders(found: Storage) -> str:
 
 
 def _size(n_bytes: int) -> Cell:
-    return Cell(text=memory(n_bytes), hint=f"{n_bytes:,} bytes")
+    text = f"{n_bytes / 1024:.1f} KiB" if 0 < n_bytes < 2**20 else memory(n_bytes)
+    return Cell(text=text, hint=f"{n_bytes:,} bytes")
 
 
 def _show_cleanup(found: Storage, settings: Settings) -> None:
