@@ -33,6 +33,7 @@ MEASURES = (
     Measure("answer_s", "answer_s", "Answer time"),
     Measure("peak_memory_bytes", "peak_memory_bytes", "Memory"),
     Measure("pass_rate", "pass_rate", "Checks"),
+    Measure("kld_mean", "ln_ratio", "Closeness, KLD"),
 )
 
 
@@ -82,8 +83,10 @@ def _bits(row: Row) -> Cell:
 def _measured(row: Row, measure: Measure, unknown: Mapping[str, str]) -> Cell:
     value = row[measure.metric]
     if pd.isna(value):
+        if measure.metric == "kld_mean" and row["is_reference"] and not pd.isna(row["ppl"]):
+            return Cell(text=words.UNKNOWN, hint="0 by construction: it is the reference")
         return Cell(text=words.UNKNOWN, hint=unknown.get(measure.metric, NOT_MEASURED))
-    shown = words.value(measure.metric, value)
+    shown = words.value(measure.metric, value).removesuffix(" nats")
     notes = [Note(text) for text in _interval(row, measure.metric)]
     if measure.delta and not row["is_reference"]:
         notes += _delta(row, measure.delta)

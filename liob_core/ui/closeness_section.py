@@ -107,8 +107,14 @@ def _row(row: Row, colour: str, *, has_caches: bool) -> list[Cell]:
         _pair(row, "kld_p99", "kld_max", "99 %", "largest"),
         _estimate(row, "same_top", "same_top", is_share=True),
         _pair(row, "delta_p_mean", "delta_p_rms", "mean", "RMS", is_share=True),
-        Cell(text=words.three_digits(row["prefill_tps"]), hint=f"{row['prefill_tps']!r}"),
+        _rate(row),
     ]
+
+
+def _rate(row: Row) -> Cell:
+    if pd.isna(row["prefill_tps"]):
+        return Cell(text=words.UNKNOWN, hint=_why(row, "prefill_tps"))
+    return Cell(text=words.three_digits(row["prefill_tps"]), hint=f"{row['prefill_tps']!r}")
 
 
 def _cache(row: Row) -> Cell:

@@ -26,6 +26,7 @@ pytestmark = [
     pytest.mark.model,
     pytest.mark.ladder,
     pytest.mark.skipif(importlib.util.find_spec("llama_cpp") is None, reason="needs llama-cpp-python"),
+    pytest.mark.timeout(900),
 ]
 
 
@@ -102,9 +103,9 @@ def test_a_damaged_file_is_refused_before_the_run(ladder: dict[str, Path], tmp_p
 
 
 def make_real_spec(ladder: dict[str, Path], settings: Settings, n_windows: int) -> RunSpec:
-    loaded = LoadSettings(n_ctx=128, threads=1)
+    loaded = LoadSettings(n_ctx=64, threads=1)
     variants = variants_of_files([ladder["F16"], ladder["Q8_0"]], "embedded", loaded, settings.cache_dir)
-    ask = make_ask("bundled", settings.cache_dir, n_ctx=128, n_windows=n_windows)
+    ask = make_ask("bundled", settings.cache_dir, n_ctx=64, n_windows=n_windows)
     return make_spec(Choices(engine="embedded", variants=variants, tasks=(Task.CLOSENESS,), closeness=ask))
 
 
@@ -115,7 +116,7 @@ def windows(spec: RunSpec, settings: Settings) -> Counter[tuple[str, int]]:
     )
 
 
-def wait_for(settled: Any, within_s: float = 60.0) -> None:
+def wait_for(settled: Any, within_s: float = 240.0) -> None:
     deadline = time.monotonic() + within_s
     while not settled():
         assert time.monotonic() < deadline, "it did not happen in time"
@@ -131,29 +132,29 @@ def results(spec: RunSpec, settings: Settings) -> dict[str, float]:
 def test_a_killed_worker_is_resumed_by_window_and_ends_with_the_same_figures(
     ladder: dict[str, Path], settings: Settings
 ) -> None:
-    whole = make_real_spec(ladder, settings, n_windows=12)
+    whole = make_real_spec(ladder, settings, n_windows=10)
     jobs.start(whole, settings)
     wait_for(lambda: not jobs.read_status(whole.run_id, settings).is_live)
-    spec = make_real_spec(ladder, settings, n_windows=12)
+    spec = make_real_spec(ladder, settings, n_windows=10)
     jobs.start(spec, settings)
-    wait_for(lambda: windows(spec, settings).total() >= 5)
+    wait_for(lambda: windows(spec, settings).total() >= 4)
     status = jobs.read_status(spec.run_id, settings)
     worker = psutil.Process(status.pid)
     children = worker.children(recursive=True)
     os.kill(worker.pid, signal.SIGKILL)
-    psutil.wait_procs([*children], timeout=10)
+    psutil.wait_procs([*children], timeout=30)
     assert not any(child.is_running() for child in children), "the evaluating child outlives its worker"
     wait_for(lambda: jobs.read_status(spec.run_id, settings).state == "orphaned")
     before = windows(spec, settings)
-    assert 5 <= before.total() < 24
+    assert 4 <= before.total() < 20
 
     jobs.resume(spec.run_id, settings)
     wait_for(lambda: not jobs.read_status(spec.run_id, settings).is_live)
     status = jobs.read_status(spec.run_id, settings)
-    assert (status.state, status.n_done, status.n_cells, status.n_failed) == ("finished", 24, 24, 0)
+    assert (status.state, status.n_done, status.n_cells, status.n_failed) == ("finished", 20, 20, 0)
     after = windows(spec, settings)
     assert set(after.values()) == {1}, "no window is evaluated twice"
-    assert after.total() == 24
+    assert after.total() == 20
     assert results(spec, settings) == results(whole, settings)
 
 
@@ -169,7 +170,7 @@ def test_cancel_ends_it_within_seconds_and_keeps_its_windows(
     asked = time.monotonic()
     jobs.cancel(spec.run_id, settings)
     wait_for(lambda: not jobs.read_status(spec.run_id, settings).is_live)
-    assert time.monotonic() - asked < 10.0  # a second on an idle machine; the last ingest included
+    assert time.monotonic() - asked < 60.0  # a second on an idle machine; the last ingest included
     status = jobs.read_status(spec.run_id, settings)
     assert status.state == "cancelled"
     kept = windows(spec, settings).total()
