@@ -33,6 +33,7 @@ TOKEN = "hf_abcdefghijklmnopqrstuvwxyz"
 
 @pytest.fixture
 def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedHub]:
+    monkeypatch.setenv("OLLAMA_HOST", "127.0.0.1:9")  # nobody: `models list` asks there too
     with scripted_hub(tmp_path, monkeypatch) as hub:
         yield hub
 
@@ -374,6 +375,7 @@ def test_commands_pull_and_list(hub: ScriptedHub, model: Path) -> None:
     )
     assert (mine["label"], mine["path"]) == ("Q8_0", str(own))
     assert entry == {
+        "source": "hub",
         "repo_id": REPO,
         "commit": COMMIT,
         "label": "Q4_0",
