@@ -8,6 +8,7 @@ import duckdb
 
 from liob_core import stats
 from liob_core.analysis import words
+from liob_core.analysis.closeness import closeness_failures
 from liob_core.analysis.deltas import NOT_COMPARABLE
 
 Row = dict[str, Any]
@@ -67,7 +68,8 @@ def find(con: duckdb.DuckDBPyConnection, run_id: str) -> list[str]:
     if not runs:
         return []
     variants = _rows(con, _VARIANTS, {"run_id": run_id, "not_comparable": NOT_COMPARABLE})
-    return [sentence for rule in _RULES for sentence in rule(runs[0], variants)]
+    found = [sentence for rule in _RULES for sentence in rule(runs[0], variants)]
+    return [*found, *closeness_failures(con, run_id)]
 
 
 def _rows(con: duckdb.DuckDBPyConnection, sql: str, parameters: object) -> list[Row]:

@@ -126,6 +126,16 @@ def closeness_columns(con: duckdb.DuckDBPyConnection, run_id: str) -> dict[str, 
     return {name: {row[0]: row[1 + place] for row in rows} for place, name in enumerate(names)}
 
 
+def closeness_failures(con: duckdb.DuckDBPyConnection, run_id: str) -> list[str]:
+    """A sentence for each variant whose closeness could not be evaluated."""
+    if schema.current_version(con) < _SCHEMA_WITH_CLOSENESS:
+        return []
+    failed = con.execute(
+        "SELECT variant, ending, reason FROM raw.fidelities WHERE run_id = ? AND ppl IS NULL", [run_id]
+    ).fetchall()
+    return [f"{label}: closeness is unknown ({ending}): {reason}." for label, ending, reason in failed]
+
+
 def at_most_higher(bound: float) -> str:
     """A one-sided bound of the ln PPL ratio in words: "perplexity at most 2.1 % higher"."""
     rise = math.expm1(bound)
@@ -196,11 +206,7 @@ def _broken(rows: list[dict[Any, Any]], loops: dict[str, float]) -> tuple[str, .
 
 def _notes(rows: list[dict[Any, Any]]) -> tuple[str, ...]:
     """What limits the figures, one sentence each."""
-    notes = [
-        f"{row['variant']} was not evaluated ({row['ending']}): {row['reason']}."
-        for row in rows
-        if pd.isna(row["ppl"])
-    ]
+    notes = []
     near = [row["variant"] for row in rows if row["kld_mean"] < RANKABLE_KLD]
     if near:
         notes.append(f"Below a KL divergence of about {RANKABLE_KLD} it ranks nothing: {', '.join(near)}.")

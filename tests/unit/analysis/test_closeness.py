@@ -6,7 +6,7 @@ import pytest
 
 from liob_core.analysis import closeness
 from liob_core.analysis.overview import headline
-from liob_core.analysis.results import results_table
+from liob_core.analysis.results import results_table, warnings
 from liob_core.store import database
 
 LADDER = (("F16", 16.0), ("Q8_0", 8.5), ("Q4_K_M", 4.8), ("Q2_K", 3.0))
@@ -159,8 +159,7 @@ def test_nothing_meets_the_margin(writer):
 def test_a_variant_that_failed_has_its_reason_and_ends_the_ladder(writer):
     failed = {"ppl": None, "ending": "died", "reason": "it crashed", "ln_ratio_bound": None}
     db, run_id = run_of(writer, Q8_0=GOOD["Q8_0"], Q4_K_M=(None, None, failed), Q2_K=GOOD["Q2_K"])
-    facts = closeness.closeness_facts(db, run_id)
-    assert "Q4_K_M was not evaluated (died): it crashed." in facts.notes
+    assert "Q4_K_M: closeness is unknown (died): it crashed." in warnings(db, run_id)
     assert headline(db, run_id).pick == "Q8_0"
     table = results_table(db, run_id).set_index("variant")
     assert table.loc["Q4_K_M", "ln_ratio_reason"] == "died: it crashed"
