@@ -12,6 +12,7 @@ from liob_core.analysis.runs import find_run
 from liob_core.bench import catch_up
 from liob_core.cli.models import JsonOption
 from liob_core.cli.output import out, print_json
+from liob_core.cli.share import check_current
 from liob_core.config import load_settings
 from liob_core.metrics import METRICS
 
@@ -96,6 +97,7 @@ def _resolved(name: str) -> tuple[Path, str]:
     """The database and the id of a run that is named by its id, or by a file whose newest run it is."""
     path = Path(name)
     if path.is_file():
+        check_current(path)
         return path, find_run(path, "last")
     settings = load_settings()
     catch_up.catch_up(settings)

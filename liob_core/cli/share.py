@@ -12,7 +12,9 @@ from liob_core.bench import catch_up
 from liob_core.cli.models import JsonOption
 from liob_core.cli.output import out, print_json
 from liob_core.config import load_settings
+from liob_core.errors import FileError
 from liob_core.report.make import write_report
+from liob_core.store.connection import is_outdated
 from liob_core.store.importing import import_file
 
 
@@ -46,6 +48,7 @@ def report(
     if db is None:
         catch_up.catch_up(settings)
     database = db or settings.database
+    check_current(database)
     name = find_run(database, run_id)
     made = write_report(database, name, out_path or Path(f"liob-{name}.html"))
     if as_json:
@@ -53,3 +56,12 @@ def report(
         return
     for path in filter(None, (made.html, made.png)):
         out.print(escape(str(path)), soft_wrap=True)
+
+
+def check_current(database: Path) -> None:
+    """Refuse a file that lacks tables of this LIOB: it is only ever read, so nothing can add them."""
+    if is_outdated(database):
+        raise FileError(
+            f"{database} was made by an older LIOB. Import it (`python -m liob_core import FILE`) and name "
+            "its run instead."
+        )

@@ -13,7 +13,8 @@ _LINE_HEIGHT = 20
 
 def summary_png(picture: Picture, sentence: str) -> bytes:
     """The trade-off under the run's answer, as PNG."""
-    lines = textwrap.wrap(sentence, _LETTERS_A_LINE)
+    # No line begins with the sign of its number.
+    lines = textwrap.wrap(sentence.replace(" %", "\u00a0%"), _LETTERS_A_LINE)
     chart: Any = picture.chart
     title = chart.title.copy()
     title.text = lines

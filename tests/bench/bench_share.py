@@ -31,7 +31,7 @@ from liob_core.config import PROJECT_DIR
 from liob_core.ui.nav import SCREENS
 
 PAGES = tuple(screen.name for screen in SCREENS if screen.is_shared)
-TIMEOUT_S = 120
+TIMEOUT_S = 600
 
 
 async def visit(port: int, page: str) -> float:

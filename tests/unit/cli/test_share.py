@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from liob_core.cli.app import app
-from liob_core.errors import UsageError
+from liob_core.errors import FileError, UsageError
 from liob_core.store.share import export_run
 from tests.unit.analysis.conftest import RUN, RunWriter
 
@@ -94,6 +94,17 @@ def test_import_report_and_compare_by_id(runs: dict[str, Path], tmp_path: Path) 
     assert (tmp_path / "r.png").exists()
     done = call("report", RUN[:8], "--db", runs["slow"], "--out", tmp_path / "s.html", "--json")
     assert json.loads(done.stdout)["html"] == str(tmp_path / "s.html")
+
+
+def test_file_of_an_older_version_is_refused_until_it_is_imported(runs: dict[str, Path]) -> None:
+    with duckdb.connect(str(runs["a"])) as con:
+        con.execute("DELETE FROM raw.migrations WHERE number > 2")
+    for arguments in (("report", "--db", runs["a"]), ("compare", runs["a"], runs["same"])):
+        done = call(*arguments)
+        assert isinstance(done.exception, FileError), arguments
+        assert "older LIOB" in str(done.exception)
+    assert call("import", runs["a"]).exit_code == 0
+    assert call("compare", "last", runs["same"]).exit_code == 0
 
 
 def test_run_that_is_not_there_is_told(runs: dict[str, Path]) -> None:
