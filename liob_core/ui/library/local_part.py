@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from pathlib import Path
 
 import streamlit as st
 
@@ -9,6 +10,7 @@ from liob_core.analysis.words import UNKNOWN, memory
 from liob_core.config import Settings
 from liob_core.engines.registry import describe_ollama
 from liob_core.errors import LiobError
+from liob_core.models.gguf import read_model
 from liob_core.models.inventory import HeldModel, held_models, remove_held
 from liob_core.models.ollama_files import open_registry
 from liob_core.models.ollama_variant import OllamaModel, open_server
@@ -58,9 +60,23 @@ def _held_row(held: HeldModel) -> list[Cell]:
     return [
         Cell(text=held.label, notes=(Note(name),), hint=str(held.path)),
         Cell(text=where),
-        Cell(text=UNKNOWN, hint="shown where it is chosen for a benchmark"),
+        _bits_cell(held),
         Cell(text=memory(held.file_bytes)),
     ]
+
+
+def _bits_cell(held: HeldModel) -> Cell:
+    try:
+        bits = _bits(str(held.path), held.path.stat().st_mtime_ns)
+    except (LiobError, OSError) as error:
+        return Cell(text=UNKNOWN, hint=str(error))
+    return Cell(text=f"{bits:.2f}", hint=f"{bits!r} bits per weight")
+
+
+@st.cache_data(ttl=3600, max_entries=512, show_spinner=False)
+def _bits(path: str, mtime_ns: int) -> float:
+    """The true bits per weight of a file; the same as long as the file is."""
+    return read_model(Path(path)).bpw
 
 
 def _ollama_row(found: OllamaModel) -> list[Cell]:
