@@ -79,7 +79,7 @@ def _picture(view: RunView, extent: Extent, window: time_window.Window) -> Pictu
         window_s=window,
         labels=[str(label) for label in ladder["variant"]],
         reference=next((str(row.variant) for row in ladder.itertuples() if row.is_reference), None),
-        caption=view.caption(_resolution(lines), "Grey: nothing was read. Drag over a part to see it closer"),
+        caption=view.caption(_resolution(lines), "Grey: nothing was read. Drag to see a part closer"),
     )
     alt_text = "Memory, processor and devices over time above the requests of each variant"
     return Picture(name="resources", title=_TITLE, alt_text=alt_text, data=lines, chart=chart)
@@ -89,8 +89,8 @@ def _resolution(lines: pd.DataFrame) -> str:
     """What a point of the lines stands for."""
     n = int(lines["n"].max()) if len(lines) else 0
     if n <= 1:
-        return "Each point is one reading; triangles are the peaks"
-    return f"Each point is the mean of up to {n:,} readings, the band their extremes; triangles are peaks"
+        return "Each point is one reading"
+    return f"A point is the mean of up to {n:,} readings; bands: extremes"
 
 
 def _show_sources(extent: Extent) -> None:

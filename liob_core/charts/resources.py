@@ -99,6 +99,8 @@ def timeline(
     layers[0] = layers[0].add_params(brush)
     title = "Memory, processor and devices over time"
     chart = dressed(layers, look, height=height, title=title, caption=caption)
+    # A canvas draws sooner, and two thousand marks read out one by one tell nothing; the description does.
+    chart = chart.properties(usermeta={"embedOptions": {"renderer": "canvas"}})
     return chart.resolve_scale(y="independent", color="independent", strokeDash="independent")
 
 
@@ -290,7 +292,7 @@ def _bar_layers(
     failed = base.transform_filter("datum.failed").mark_rect(
         color=look.worse, stroke=look.worse, strokeWidth=0.6
     )
-    text = "Requests · faint: warm-ups and loads · orange from below: share that failed"
+    text = "Requests · orange: failed · faint: warm-up, load"
     return [
         base.mark_rect(strokeWidth=0.6).encode(color=fill, stroke=outline, opacity=shade),
         failed.encode(y=alt.Y("failed_above:Q", scale=scale, axis=axis)),

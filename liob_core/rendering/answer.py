@@ -40,7 +40,7 @@ def body_html(row: Row, reference: str, *, is_rendered: bool = False) -> str:
     else:
         body = marked_html(text, reference)
     kind = "liob-text rendered" if is_rendered else "liob-text"
-    return f'<div class="{kind}">{body or "<em>no text</em>"}</div>'
+    return f'<div class="{kind}" tabindex="0">{body or "<em>no text</em>"}</div>'
 
 
 def _likeness(row: Row) -> str:

@@ -50,7 +50,8 @@ def table_html(columns: Sequence[Column], rows: Sequence[Sequence[Cell]], *, cap
         for row in rows
     )
     return (
-        f'<div class="liob-scroll"><table class="liob-table"><caption>{html.escape(caption)}</caption>'
+        '<div class="liob-scroll" tabindex="0"><table class="liob-table">'
+        f"<caption>{html.escape(caption)}</caption>"
         f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
     )
 
