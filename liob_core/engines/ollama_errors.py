@@ -27,7 +27,7 @@ CONTEXT = (
 DIED = (
     "model runner has unexpectedly stopped",
     "an error was encountered while running the model",
-    "runner process has terminated",
+    "process has terminated",  # llama-server's, before 0.30 the runner's
     "runner process no longer running",
 )
 REPEATED = "token repeat limit reached"

@@ -40,9 +40,7 @@ class OllamaStream:
         timeout_s: float = CALL_TIMEOUT_S,
     ) -> dict[str, JsonValue]:
         """The JSON object that a plain call answers with."""
-        timeout = (
-            httpx.USE_CLIENT_DEFAULT if timeout_s is None else httpx.Timeout(timeout_s, connect=timeout_s)
-        )
+        timeout = httpx.Timeout(timeout_s, connect=CONNECT_TIMEOUT_S)
         with translated(self.host, self._aborted.is_set):
             outgoing = self._request(method, path, body, timeout)
             response = self._http.send(outgoing)
