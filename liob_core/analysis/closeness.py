@@ -1,6 +1,7 @@
 """How close to the reference: the frame behind the closeness ladder, and what may be said of it."""
 
 import math
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -92,7 +93,7 @@ def closeness_facts(db: Path, run_id: str) -> ClosenessFacts | None:
         broken=_broken(measured, loops),
         basis=f"{first['n_windows']:.0f} windows of {first['n_ctx']:.0f} tokens, "
         f"{first['window_choice']}, of {first['text']}: {first['n_tokens']:,.0f} scored tokens",
-        build=f"{first['build']}, {first['cpu_features']}",
+        build=f"{first['build']}, {_features(first['cpu_features'])}",
         notes=_notes(table.to_dict("records")),
     )
 
@@ -158,6 +159,12 @@ def _verdict_words(row: dict[Any, Any]) -> str:
         return "reference"
     ratio = None if pd.isna(row["ln_ratio"]) else row["ln_ratio"]
     return words.verdict("ln_ratio", ratio, row["verdict"], row["verdict_reason"], _count(row["n_windows"]))
+
+
+def _features(system_info: str) -> str:
+    """The features that llama.cpp says are in use, without those that are not."""
+    names = re.findall(r"(\w+) = 1\b", system_info)
+    return ", ".join(names) or system_info
 
 
 def _count(n: float) -> int | None:

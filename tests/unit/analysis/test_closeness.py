@@ -28,7 +28,7 @@ def fidelity(writer, variant, ln_ratio=None, *, se=0.001, kld=None, n_windows=16
         "ppl_se": 1.0,
         "ppl_se_iid": 0.5,
         "build": "a build",
-        "cpu_features": "AVX2 = 1",
+        "cpu_features": "CPU : AVX2 = 1 | AVX512 = 0 | FMA = 1",
         "ending": "done",
         "unknown": "{}",
     }
@@ -101,7 +101,7 @@ def test_the_sentence_goes_down_the_ladder_until_the_margin(writer):
     # e^(0.02 + 1.753 x 0.001) - 1 = 2.199 %, rounded up.
     assert facts.sentence == "Down to Q4_K_M: perplexity at most 2.2 % higher than F16's (95 %)."
     assert facts.basis == "16 windows of 512 tokens, spread, of bundled: 4,080 scored tokens"
-    assert facts.build == "a build, AVX2 = 1"
+    assert facts.build == "a build, AVX2, FMA"
     assert facts.broken == ()
     assert any("it ranks nothing: Q8_0" in note for note in facts.notes)
 
