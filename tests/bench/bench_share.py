@@ -5,7 +5,8 @@
 Starts `LIOB_SHARE=EXPORT.duckdb streamlit run streamlit_app.py` and opens every shared page in so many
 sessions at once, each over a websocket of its own as a browser does, drawing left out. Prints one JSON
 document: seconds from connecting to the end of the page's script, cold (the first visitors of a fresh
-server) and warm, and the server's memory.
+server) and warm, the server's processor time for all of them, which a busy machine does not change, and its
+memory.
 """
 
 import argparse
@@ -54,10 +55,16 @@ async def visit(port: int, page: str) -> float:
                     return time.perf_counter() - began_s
 
 
-async def visit_all(port: int, page: str, n_visitors: int) -> dict[str, float]:
-    """The median and the longest wait in s of so many visitors at once."""
+async def visit_all(port: int, page: str, n_visitors: int, server: psutil.Process) -> dict[str, float]:
+    """The median and the longest wait of so many visitors at once, and the server's processor time, in s."""
+    before = server.cpu_times()
     waits = await asyncio.gather(*(visit(port, page) for _ in range(n_visitors)))
-    return {"median_s": round(statistics.median(waits), 3), "max_s": round(max(waits), 3)}
+    after = server.cpu_times()
+    return {
+        "median_s": round(statistics.median(waits), 3),
+        "max_s": round(max(waits), 3),
+        "server_cpu_s": round(after.user + after.system - before.user - before.system, 2),
+    }
 
 
 def main() -> None:
@@ -65,6 +72,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("export", type=Path)
     parser.add_argument("--visitors", type=int, default=20)
+    parser.add_argument("--page", action="append", choices=PAGES, help="all shared pages if none is given")
     asked = parser.parse_args()
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -82,12 +90,16 @@ def main() -> None:
                 break
             except httpx.HTTPError:
                 time.sleep(0.2)
-        rss_before = psutil.Process(server.pid).memory_info().rss
+        watched = psutil.Process(server.pid)
+        rss_before = watched.memory_info().rss
         rounds = {
-            when: {page: asyncio.run(visit_all(port, page, asked.visitors)) for page in PAGES}
+            when: {
+                page: asyncio.run(visit_all(port, page, asked.visitors, watched))
+                for page in asked.page or PAGES
+            }
             for when in ("cold", "warm")
         }
-        rss_after = psutil.Process(server.pid).memory_info().rss
+        rss_after = watched.memory_info().rss
     finally:
         server.send_signal(signal.SIGTERM)
         server.wait(timeout=30)
