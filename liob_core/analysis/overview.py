@@ -255,6 +255,8 @@ def _cost(row: Row, reference: Row, deltas: dict[tuple[str, str], Row]) -> str:
     estimate, verdict = delta.get("estimate"), delta.get("verdict")
     if verdict == SAME:
         speed = f"no difference in speed from {label} was found"
+    elif estimate is None and verdict is None:
+        speed = "its speed was not measured"
     elif estimate is None or verdict == NOT_COMPARABLE:
         speed = f"its speed cannot be compared with {label}'s ({delta.get('reason') or 'not measured'})"
     else:

@@ -209,3 +209,16 @@ def test_one_file_alone_has_its_perplexity(writer):
 )
 def test_a_bound_is_never_rounded_down(bound, words):
     assert closeness.at_most_higher(bound) == words
+
+
+def test_a_pick_by_closeness_alone_says_that_speed_was_not_measured(writer):
+    writer.run(tasks=["closeness"])
+    for label, bpw in LADDER[:2]:
+        writer.variant(label, bpw)
+    fidelity(writer, "F16")
+    fidelity(writer, "Q8_0", 0.0005, kld=0.0014)
+    writer.summarize()
+    assert headline(writer.close(), writer.run_id).sentence == (
+        "Q8_0: its speed was not measured; it takes 53 % of F16's file size; "
+        "perplexity at most 0.3 % higher (95 %)."
+    )
