@@ -45,4 +45,4 @@ def markdown_html(text: str) -> str:
 
 def literal(text: str) -> str:
     """`text` for places where Streamlit reads Markdown (labels, captions), with its marks escaped."""
-    return re.sub(r"([\\`*_{}\[\]<>#$~|!]|:(?=\w))", r"\\\1", visible(text))
+    return re.sub(r"([\\`*_{}\[\]<>#$~|!]|:(?=[\w/]))", r"\\\1", visible(text))

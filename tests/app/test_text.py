@@ -65,6 +65,10 @@ def test_literal_leaves_no_markdown() -> None:
     assert literal("*a* :red[b] [c](d) $e$ Ends: so") == r"\*a\* \:red\[b\] \[c\](d) \$e\$ Ends: so"
 
 
+def test_an_address_is_escaped_whole_so_that_no_backslash_is_shown() -> None:
+    assert literal("at http://127.0.0.1:11434 now") == r"at http\://127.0.0.1\:11434 now"
+
+
 def test_difference_marks_only_other_words() -> None:
     marked = marked_html("the cat sat <here>", "the dog sat")
 
