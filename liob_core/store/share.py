@@ -71,7 +71,8 @@ def read_manifest(con: duckdb.DuckDBPyConnection) -> dict[str, JsonValue]:
 def _copy_run(db: Path, run_id: str, target: Path) -> None:
     """Make a database with that one run, scrubbed."""
     with connection.read(db) as source, connection.write(target) as con, connection.transaction(con):
-        found = source.execute("SELECT machine_id, title FROM main.runs WHERE run_id = ?", [run_id]).fetchall()
+        wanted = "SELECT machine_id, title FROM main.runs WHERE run_id = ?"
+        found = source.execute(wanted, [run_id]).fetchall()
         if not found:
             raise MissingError(f"There is no run {run_id} in {db}. `python -m liob_core list` names them.")
         for table in _TABLES:
