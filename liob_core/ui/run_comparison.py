@@ -55,7 +55,8 @@ def _cell(row: Row | None) -> Cell:
         return Cell(text=words.UNKNOWN, hint="measured in neither run")
     metric = str(row["metric"])
     both = f"{words.value(metric, row['before'])} → {words.value(metric, row['after'])}"
-    without = "unknown" if pd.isna(row["estimate"]) else ""
+    is_unknown = bool(pd.isna(row["estimate"]))
+    without = "unknown" if is_unknown else ""
     look = _LOOKS.get(str(row["verdict"]), without)
     notes = [Note(str(row["words"]), look)]
     between = _interval(row, metric)

@@ -47,8 +47,8 @@ _CSS = """<style>
 .liob-finding { display: grid; grid-template-columns: 6rem 1fr; gap: .6rem; line-height: 1.4;
   font-size: .95rem; }
 .liob-finding .note { color: MUTED; font-size: .86rem; overflow-wrap: anywhere; }
-[data-testid="stCaptionContainer"] { color: MUTED !important; }
-[data-testid="stCaptionContainer"] p { color: MUTED; opacity: 1; }
+[data-testid="stCaptionContainer"] { opacity: 1 !important; }
+[data-testid="stCaptionContainer"] p { color: MUTED; }
 [data-testid="stSliderThumbValue"] p, [data-selected="true"] p { color: INK; }
 .rendered { white-space: normal; }
 .rendered pre { background: GRID; padding: .6rem; border-radius: 4px; font-size: .85rem; }
