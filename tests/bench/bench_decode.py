@@ -53,7 +53,8 @@ def compare(engine: EmbeddedEngine, n_rounds: int) -> None:
         print(f"liob {ours[0]:.1f} {ours_again[0]:.1f}, bare {theirs[0]:.1f} {theirs_again[0]:.1f} tok/s")
     for name, values in ratios.items():
         ratio = stats.mean_interval(values)
-        print(f"{name}: ratio {ratio.mean:.4f} ({ratio.interval.low:.4f} to {ratio.interval.high:.4f}), n = {n_rounds} rounds")
+        low, high = ratio.interval or (float("nan"), float("nan"))
+        print(f"{name}: ratio {ratio.mean:.4f} ({low:.4f} to {high:.4f}), n = {n_rounds} rounds")
 
 
 def liob_rates(engine: EmbeddedEngine) -> tuple[float, float]:
