@@ -19,7 +19,7 @@ def show() -> None:
     if view is None:
         return
     answer = reads.headline(view.database, view.run_id)
-    heading, action = st.columns([3, 1], gap="medium")
+    heading, action = st.columns([13, 5], gap="medium")
     with heading:
         show_heading(view.kicker, answer["sentence"])
         st.markdown(literal(answer["detail"]))

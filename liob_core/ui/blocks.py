@@ -22,7 +22,8 @@ def show_empty(what: str, next_step: str) -> None:
 def show_heading(kicker: str, title: str) -> None:
     """A page's heading with the quiet line above it."""
     st.html(f'<div class="liob-kicker">{as_html(kicker)}</div>')
-    st.title(literal(title), anchor=False)
+    # A number and its unit stay on one line.
+    st.title(literal(title).replace(" %", "\u00a0%"), anchor=False)
 
 
 def show_step(number: int, title: str, summary: str = "") -> None:
