@@ -68,7 +68,8 @@ def test_aborted_request_leaves_a_server_that_a_load_finds_idle_again(engine, mo
 def test_slots_metrics_and_description(theirs, engine):
     assert len(theirs.slots()) == 1
     assert "llamacpp:prompt_tokens_total" in theirs.metrics()
-    embedded, server = describe_engines(url=theirs.url)
+    found = {status.name: status for status in describe_engines(url=theirs.url)}
+    embedded, server = found["embedded"], found["llama-server"]
     assert embedded.available
     assert server.available
     assert "SmolLM2" in server.sentence or ".gguf" in server.sentence
