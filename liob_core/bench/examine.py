@@ -29,7 +29,7 @@ class Finding:
 
 # What decides how LIOB behaves; llama-cpp-python is the add-on.
 _PACKAGES = ("streamlit", "duckdb", "altair", "xllamacpp", "llama-cpp-python", "ollama", "nvidia-ml-py")
-_COMMAND = re.compile(r"`([^`]+)`|start it \(([^)]+)\)")
+_COMMAND = re.compile(r"start it \(`?([^`)]+)`?\)|`([^`]+)`")
 
 
 def versions() -> dict[str, str | None]:

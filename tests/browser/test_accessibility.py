@@ -39,6 +39,9 @@ def open_(browser: Browser, url: str, size: str, theme: str) -> Page:
     page.goto(url)
     expect(page.get_by_role("heading", level=1).first).to_be_visible(timeout=60_000)
     expect(page.get_by_test_id("stStatusWidget")).to_have_count(0, timeout=60_000)
+    # What is about to be replaced is faded for a moment, and then has another contrast.
+    expect(page.locator("[data-stale='true']")).to_have_count(0, timeout=60_000)
+    page.wait_for_timeout(600)
     return page
 
 

@@ -16,7 +16,7 @@ expect.set_options(timeout=60_000)
 def open_new_benchmark(page: Page, app_url: str, *paths: Path) -> None:
     page.goto(app_url)
     page.get_by_role("link", name="New benchmark").click()
-    files = page.get_by_label("GGUF files or folders, one a line")
+    files = page.get_by_role("textbox", name="GGUF files or folders, one a line")
     files.fill("\n".join(map(str, paths)))
     files.press("Control+Enter")
 
