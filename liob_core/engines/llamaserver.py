@@ -120,6 +120,8 @@ class LlamaServerClient:
             "POST",
             "/completion",
             json=request_body(request),
+            # The connection serves one request; saying so spares the client work on every token.
+            headers={"Connection": "close"},
             timeout=httpx.Timeout(patience_s, connect=CONNECT_TIMEOUT_S),
             extensions={"trace": self._keep_socket},
         )
