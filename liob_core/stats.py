@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy import optimize, special
+import scipy  # its parts are imported when they are used: `special` alone takes long
 
 YELLOW_CV = 0.10
 RED_CV = 0.20
@@ -151,7 +151,7 @@ def unpaired_ratio(rates: Sequence[float], reference: Sequence[float], *, level:
     if variance == 0:
         return Unpaired(sides[0].n, sides[1].n, ratio, Interval(ratio, ratio))
     df = variance**2 / math.fsum(part**2 / (side.n - 1) for part, side in zip(parts, sides, strict=True))
-    half = float(special.stdtrit(df, 0.5 + level / 2)) * math.sqrt(variance)
+    half = float(scipy.special.stdtrit(df, 0.5 + level / 2)) * math.sqrt(variance)
     interval = Interval(math.exp(difference - half), math.exp(difference + half))
     return Unpaired(sides[0].n, sides[1].n, ratio, interval)
 
@@ -181,12 +181,17 @@ def bootstrap_mean(values: Sequence[float], *, seed: int, level: float = 0.95) -
     return Interval(float(low), float(high))
 
 
+def two_sided_p(statistic: float, df: int) -> float:
+    """The two-sided p value of a t statistic on `df` degrees of freedom."""
+    return 2 * float(scipy.special.stdtr(df, -abs(statistic)))
+
+
 def mcnemar_exact(n_lost: int, n_gained: int) -> float:
     """The exact two-sided p value of "as many flips down as up". Source: McNemar (1947), binomial form."""
     n = n_lost + n_gained
     if n == 0:
         return 1.0
-    return min(1.0, 2 * float(special.bdtr(min(n_lost, n_gained), n, 0.5)))
+    return min(1.0, 2 * float(scipy.special.bdtr(min(n_lost, n_gained), n, 0.5)))
 
 
 def paired_share_interval(n_gained: int, n_lost: int, n: int, *, level: float = 0.95) -> Interval | None:
@@ -203,8 +208,8 @@ def paired_share_interval(n_gained: int, n_lost: int, n: int, *, level: float = 
     def score(difference: float) -> float:
         return _tango_score(n_gained, n_lost, n, difference)
 
-    low = -1.0 if n_lost == n else optimize.brentq(lambda d: score(d) - z, -1.0, estimate, xtol=1e-10)
-    high = 1.0 if n_gained == n else optimize.brentq(lambda d: score(d) + z, estimate, 1.0, xtol=1e-10)
+    low = -1.0 if n_lost == n else scipy.optimize.brentq(lambda d: score(d) - z, -1.0, estimate, xtol=1e-10)
+    high = 1.0 if n_gained == n else scipy.optimize.brentq(lambda d: score(d) + z, estimate, 1.0, xtol=1e-10)
     return Interval(float(low), float(high))
 
 
@@ -248,18 +253,17 @@ def minimum_detectable_share(n: int, *, flip_share: float = ASSUMED_FLIP_SHARE) 
 
 
 def _t_quantile(df: int, probability: float) -> float:
-    return float(special.stdtrit(df, probability))
+    return float(scipy.special.stdtrit(df, probability))
 
 
 def _z(probability: float) -> float:
-    return float(special.ndtri(probability))
+    return float(scipy.special.ndtri(probability))
 
 
 def _t_p_value(mean: Mean) -> float:
     if not mean.sd:
         return 1.0 if mean.mean == 0 else 0.0
-    statistic = abs(mean.mean) * math.sqrt(mean.n) / mean.sd
-    return 2 * float(special.stdtr(mean.n - 1, -statistic))
+    return two_sided_p(mean.mean * math.sqrt(mean.n) / mean.sd, mean.n - 1)
 
 
 def _tango_score(n_gained: int, n_lost: int, n: int, difference: float) -> float:

@@ -1,4 +1,4 @@
-"""What the command line adds for task `closeness`: its options' meaning, its table."""
+"""What the command line prints of task `closeness`: its table, and what limits it."""
 
 from collections.abc import Hashable, Mapping
 from pathlib import Path
@@ -10,22 +10,6 @@ from rich.markup import escape
 from liob_core.analysis import words
 from liob_core.analysis.closeness import closeness_facts, closeness_table
 from liob_core.cli.output import out, print_table
-from liob_core.errors import UsageError
-
-
-def with_reference(models: list[str] | None, reference: str | None) -> tuple[list[str], str | None]:
-    """The models to compare, the reference's file among them, and the reference as a run knows it."""
-    # One spelling for each: a worker starts in another folder.
-    named = [str(Path(name).resolve()) if Path(name).exists() else name for name in models or ()]
-    if reference is not None and Path(reference).is_file():
-        path = str(Path(reference).resolve())
-        # A folder may hold it too: a file that is named twice is still one variant.
-        if not any(_holds(Path(name), path) for name in named):
-            named.insert(0, path)
-        reference = path
-    if not named:
-        raise UsageError("Name what to benchmark: --model FILE.gguf, and again for each further variant.")
-    return named, reference
 
 
 def print_closeness(database: Path, run_id: str) -> None:
@@ -68,9 +52,3 @@ def _figure(row: Mapping[Hashable, Any], mean: str, error: str, digits: int) -> 
         for name in (f"{error}_se", f"{error}_se_iid")
     )
     return f"{row[mean]:.{digits}f}\n± {clustered} ({iid})"
-
-
-def _holds(model: Path, path: str) -> bool:
-    """Whether that file, or a file right in that folder or in its subfolders, is the one at `path`."""
-    wanted = Path(path)
-    return model == wanted or (model.is_dir() and model in {wanted.parent, wanted.parent.parent})

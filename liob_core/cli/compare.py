@@ -10,7 +10,7 @@ from liob_core.analysis.comparing import Change, Comparison, compare_runs
 from liob_core.analysis.deltas import NOT_COMPARABLE
 from liob_core.analysis.runs import find_run
 from liob_core.bench import catch_up
-from liob_core.cli.models import JsonOption
+from liob_core.cli.options import JsonOption
 from liob_core.cli.output import out, print_json
 from liob_core.cli.share import check_current
 from liob_core.config import load_settings

@@ -5,7 +5,7 @@ from rich.markup import escape
 from liob_core import __version__
 from liob_core.analysis.words import memory
 from liob_core.bench.examine import Finding, examine, versions
-from liob_core.cli.models import JsonOption
+from liob_core.cli.options import JsonOption
 from liob_core.cli.output import out, print_json, print_table
 from liob_core.config import load_settings
 from liob_core.monitor.machine import read_machine

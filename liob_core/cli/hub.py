@@ -9,8 +9,8 @@ from rich.markup import escape
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
 from liob_core.analysis.words import UNKNOWN, memory, three_digits
-from liob_core.cli.models import JsonOption
 from liob_core.cli.ollama import ollama_entries
+from liob_core.cli.options import JsonOption
 from liob_core.cli.output import err, out, print_json, print_table
 from liob_core.config import load_settings
 from liob_core.errors import UsageError

@@ -14,9 +14,9 @@ from liob_core.bench import catch_up, jobs, judge_jobs
 from liob_core.bench.judge_source import ensure_on_ollama
 from liob_core.bench.judging import DEFAULT_OLLAMA_JUDGE, JUDGE_CTX, JudgingSpec, make_judge
 from liob_core.bench.status import RunStatus
-from liob_core.cli.models import JsonOption
+from liob_core.cli.following import FOLLOW_EVERY_S
+from liob_core.cli.options import JsonOption, RunArgument
 from liob_core.cli.output import err, out, print_json, print_table
-from liob_core.cli.runs import FOLLOW_EVERY_S, RunArgument
 from liob_core.config import Settings, load_settings
 from liob_core.errors import LiobError, UsageError
 from liob_core.types import JudgeMode

@@ -7,6 +7,7 @@ import typer
 from rich.markup import escape
 
 from liob_core.analysis.words import UNKNOWN, memory
+from liob_core.cli.options import JsonOption
 from liob_core.cli.output import err, out, print_json, print_table
 from liob_core.config import load_settings
 from liob_core.models.digests import file_sha256, weights_sha256
@@ -15,8 +16,6 @@ from liob_core.models.memory import memory_need
 from liob_core.models.quantize import LadderProgress, make_ladder
 from liob_core.models.sample import fetch_sample
 from liob_core.types import LoadSettings, MemoryNeed, ModelFile
-
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 
 
 def inspect(

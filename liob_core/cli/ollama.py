@@ -7,7 +7,7 @@ import typer
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn
 
-from liob_core.cli.models import JsonOption
+from liob_core.cli.options import JsonOption
 from liob_core.cli.output import err, out, print_json
 from liob_core.config import load_settings
 from liob_core.engines.ollama_register import is_ours

@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, is_dataclass
 from typing import Any
 
-import pandas as pd
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
@@ -21,7 +20,7 @@ def print_json(value: Any) -> None:
 
 def plain(value: Any) -> Any:
     """The value as JSON can hold it: records as objects, frames as lists of rows, unknown as null."""
-    if isinstance(value, pd.DataFrame):
+    if hasattr(value, "to_json"):  # a DataFrame; to ask for its class would import pandas
         return json.loads(value.to_json(orient="records", date_format="iso", date_unit="us"))
     if is_dataclass(value) and not isinstance(value, type):
         return plain(asdict(value))

@@ -8,17 +8,21 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import duckdb
-import pandas as pd
 import psutil
 
 from liob_core.errors import BusyError, FileError, LiobError, MissingError
 from liob_core.store import schema
 
+if TYPE_CHECKING:
+    import pandas as pd  # DuckDB imports it for the first frame
+
 DEFAULT_WAIT_S = 5.0
 FOREIGN = "foreign_file"
 _POLL_S = 0.05
+_FOREIGN_MEMORY = "2GB"
 
 # LIOB's own statements touch no other file and no network; so neither does SQL that a page passes on.
 _CONFIG: dict[str, str | bool | int | float | list[str]] = {
@@ -59,24 +63,26 @@ def read(path: Path, *, wait_s: float = DEFAULT_WAIT_S) -> Iterator[duckdb.DuckD
 
 
 @contextmanager
-def read_foreign(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+def read_foreign(path: Path, *, shown: Path | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
     """A connection to a file that anyone may have made, attached read-only under the name in FOREIGN.
 
-    Raises FileError where it is no DuckDB database. What it holds is for the caller to check.
+    Raises FileError, which names the file `shown`, where it is no DuckDB database or turns out to be damaged.
+    What it holds is for the caller to check.
     """
-    quoted = str(path).replace("'", "''")
-    with duckdb.connect(":memory:", config={**_CONFIG, "enable_external_access": True}) as con:
+    quoted, shown = str(path).replace("'", "''"), shown or path
+    config = {**_CONFIG, "enable_external_access": True, "memory_limit": _FOREIGN_MEMORY}
+    with duckdb.connect(":memory:", config=config) as con:
         try:
             con.execute(f"ATTACH '{quoted}' AS {FOREIGN} (READ_ONLY)")
             con.execute("SET enable_external_access = false")
             con.execute("SET lock_configuration = true")
         except duckdb.Error as error:
             if _HELD.search(str(error)):
-                raise BusyError(f"The file {path} is in use by {_holder(str(error))}.") from error
+                raise BusyError(f"The file {shown} is in use by {_holder(str(error))}.") from error
             if _NEWER.search(str(error)):
-                raise _problem(path, error) or error from error
+                raise _problem(shown, error) or error from error
             raise FileError(
-                f"{path} is no DuckDB database, or is damaged. Make it again: "
+                f"{shown} is no DuckDB database, or is damaged. Make it again: "
                 "`python -m liob_core export RUN --format duckdb`."
             ) from error
         yield con
@@ -111,7 +117,7 @@ def is_outdated(path: Path) -> bool:
         return False
 
 
-def query(path: Path, sql: str, params: Sequence[object] = ()) -> pd.DataFrame:
+def query(path: Path, sql: str, params: Sequence[object] = ()) -> "pd.DataFrame":
     """The answer to one question, over a connection of its own."""
     with read(path) as con:
         return con.execute(sql, params).df()

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import special
 
 from liob_core import stats
 from liob_core.quality.closeness.records import Build, WindowScore
@@ -107,7 +107,7 @@ def interval(result: Estimate, n_windows: int) -> Interval | None:
     """The 95 % interval of a mean over windows, t on windows - 1; None below two windows."""
     if result.se is None:
         return None
-    half = float(special.stdtrit(n_windows - 1, 0.975)) * result.se
+    half = float(scipy.special.stdtrit(n_windows - 1, 0.975)) * result.se
     return Interval(result.mean - half, result.mean + half)
 
 
@@ -208,14 +208,14 @@ def _verdict(ratio: Estimate, n_windows: int, unknown: dict[str, str]) -> dict[s
         return {}
     df = n_windows - 1
     if ratio.se:
-        p_value = 2 * float(special.stdtr(df, -abs(ratio.mean) / ratio.se))
+        p_value = 2 * float(scipy.special.stdtr(df, -abs(ratio.mean) / ratio.se))
     else:
         p_value = 1.0 if ratio.mean == 0 else 0.0
     word = SAME if p_value >= 0.05 else (WORSE if ratio.mean > 0 else BETTER)
     return {
         "ln_ratio_low": both.low,
         "ln_ratio_high": both.high,
-        "ln_ratio_bound": ratio.mean + float(special.stdtrit(df, 0.95)) * ratio.se,
+        "ln_ratio_bound": ratio.mean + float(scipy.special.stdtrit(df, 0.95)) * ratio.se,
         "ln_ratio_p": p_value,
         "verdict": word,
     }

@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from liob_core.bench import closeness
 from liob_core.cli.app import app
-from liob_core.cli.closeness import with_reference
+from liob_core.cli.naming import with_reference
 from liob_core.errors import MissingError, UsageError
 
 

@@ -1,0 +1,80 @@
+"""Commands that read what a run has found: `show`, `export`."""
+
+from collections.abc import Hashable, Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.markup import escape
+
+from liob_core.analysis import words
+from liob_core.analysis.results import results_table, warnings
+from liob_core.bench import catch_up, jobs
+from liob_core.cli.closeness import print_closeness
+from liob_core.cli.options import JsonOption, RunArgument
+from liob_core.cli.output import out, print_json, print_table
+from liob_core.config import Settings, load_settings
+from liob_core.errors import MissingError
+from liob_core.store.database import query
+from liob_core.store.share import export_run
+
+
+def show(run_id: RunArgument = "last", as_json: JsonOption = False) -> None:
+    """Show a run's results: one row a variant, the reference first."""
+    settings = load_settings()
+    show_run(jobs.find_run(run_id, settings).name, settings, as_json=as_json)
+
+
+def export(
+    run_id: RunArgument,
+    format_: Annotated[str, typer.Option("--format", help="json, csv, parquet or duckdb.")] = "json",
+    out_path: Annotated[Path | None, typer.Option("--out", help="Where to write.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Write one run to files that can be shared: no host name, user name or path in them."""
+    settings = load_settings()
+    name = jobs.find_run(run_id, settings).name
+    catch_up.catch_up(settings)
+    path = export_run(settings.database, name, format_, out_path)
+    if as_json:
+        print_json({"run_id": name, "path": str(path)})
+    else:
+        out.print(escape(str(path)), soft_wrap=True)
+
+
+def show_run(run_id: str, settings: Settings, *, as_json: bool) -> None:
+    """Print the results of a run: its table, its closeness, and what limits them."""
+    catch_up.catch_up(settings)
+    if not settings.database.exists():
+        raise MissingError(f"Run {run_id} has stored nothing yet; `list` shows its state.")
+    if as_json:
+        results = query(settings.database, "SELECT * FROM results WHERE run_id = ?", (run_id,))
+        status = jobs.read_status(run_id, settings)
+        closeness = query(settings.database, "SELECT * FROM closeness WHERE run_id = ?", (run_id,))
+        print_json({"run_id": run_id, "status": status, "results": results, "closeness": closeness})
+        return
+    table = results_table(settings.database, run_id)
+    columns = [("variant", "left")]
+    columns += [(name, "right") for name in ("tok/s", "prefill", "TTFT", "memory", "checks", "failed")]
+    if table["n_samples"].fillna(0).any():
+        rows = [_result_row(row) for row in table.to_dict("records")]
+        print_table(f"Run {run_id}", columns, rows)
+    print_closeness(settings.database, run_id)
+    for warning in warnings(settings.database, run_id):
+        out.print(f"[yellow]{escape(warning)}[/yellow]")
+
+
+def _result_row(row: Mapping[Hashable, Any]) -> tuple[str, ...]:
+    """One variant in two or three short lines, so that the table fits a narrow terminal."""
+    interval = words.interval("decode_tps", row["decode_tps_ci_low"], row["decode_tps_ci_high"])
+    against = "reference" if row["is_reference"] else row.get("decode_tps_words")
+    rate = (words.three_digits(row["decode_tps"]), (interval or "").removesuffix(" tok/s"), against)
+    return (
+        f"{escape(row['variant'])}\n{words.three_digits(row['bpw'])} bits, {words.memory(row['file_bytes'])}",
+        "\n".join(part for part in rate if isinstance(part, str) and part),
+        words.three_digits(row["prefill_tps"]),
+        words.value("ttft_ms_p50", row["ttft_ms_p50"]),
+        words.memory(row["peak_memory_bytes"]),
+        f"{words.percent(row['pass_rate'])}\nof {row['n_checked']}" if row["n_checked"] else words.UNKNOWN,
+        str(row["n_samples"] - row["n_ok"]),
+    )
