@@ -106,7 +106,7 @@ class _Reader(threading.Thread):
     def run(self) -> None:
         """Read until all is reported, the pipe ends or too much came."""
         pipe, room = self._process.stdout, MAX_REPORT_BYTES
-        while pipe is not None and not self._is_complete() and room > 0:
+        while pipe is not None and not self.is_complete() and room > 0:
             line = pipe.readline(room)
             if not line:
                 break
@@ -118,7 +118,8 @@ class _Reader(threading.Thread):
         self.is_flooded = room <= 0
         self.over.set()
 
-    def _is_complete(self) -> bool:
+    def is_complete(self) -> bool:
+        """Whether nothing more will be reported."""
         return self._found.is_done or self._found.load_error is not None
 
     def _take(self, facts: Mapping[str, Any]) -> None:
@@ -141,8 +142,8 @@ def _watch(
     reader: _Reader,
     time_limit_s: float,
     is_cancelled: Callable[[], bool],
-) -> str:
-    """Why the child's time is over; waits until it is."""
+) -> str | None:
+    """Why the child's time is over; None once all is reported. Waits until it is."""
     found, deadline, is_ready = reader._found, time.monotonic() + START_LIMIT_S, False
     while not reader.over.wait(TICK_S):
         if not is_ready and reader.ready.is_set():
@@ -156,14 +157,15 @@ def _watch(
             return f"it took more than {MEMORY_BYTES // 2**20} MiB of memory"
         if process.poll() is not None and not reader.over.wait(1.0):
             return "it left a process behind that kept its output open"
-    if reader.is_flooded:
-        return "it reported too much"
+    if reader.is_complete():
+        return None  # the child stays for a while, for what it started to be found: nothing to wait for
+    return "it reported too much" if reader.is_flooded else _how_it_ended(process)
+
+
+def _how_it_ended(process: subprocess.Popen[bytes]) -> str:
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(timeout=1.0)
-    return _explain_end(process.poll())
-
-
-def _explain_end(code: int | None) -> str:
+    code = process.poll()
     if code is None or code >= 0:
         return "the process ended early"
     with contextlib.suppress(ValueError):
