@@ -175,11 +175,17 @@ def dressed(layers: Sequence[Any], look: Look, *, height: int, title: str, capti
     heading = alt.TitleParams(
         text=title, subtitle=list(caption.notes), anchor="start", frame="bounds", offset=12
     )
+    # A layer without rows draws nothing, but a screen reader would meet an image without a name.
+    layers = [layer for layer in layers if not _is_empty(layer)] or list(layers)
     if caption.origin:
         layers = [*layers, _footer(caption.origin, look)]
         height += _AXIS_HEIGHT + _FOOTER_LINE * len(caption.origin)
     height += _TITLE_HEIGHT + _NOTE_LINE * len(caption.notes)
     return alt.layer(*layers).properties(title=heading, height=height).configure(**_config(look))
+
+
+def _is_empty(layer: Any) -> bool:
+    return isinstance(layer.data, pd.DataFrame) and layer.data.empty
 
 
 def _footer(lines: Sequence[str], look: Look) -> Any:

@@ -3,7 +3,7 @@
     python -m tests.bench.bench_monitor MODEL.gguf [ROUNDS] [THREADS]
 
 Each round asks for 128 tokens after one, twice with the monitor at 10 Hz and twice without (ABBA). Prints the
-medians of the engine's own rate, their ratio, and the monitor's cost as a share of one core.
+ratio of the engine's own rates, paired by round, and the monitor's cost as a share of one core.
 """
 
 import statistics
@@ -11,6 +11,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from liob_core import stats
 from liob_core.engines.embedded import EmbeddedEngine
 from liob_core.monitor.sampler import Sampler
 from liob_core.types import LoadSettings, Variant
@@ -25,7 +26,7 @@ def main() -> None:
         key="", label="", quant="", engine="embedded", engine_model=str(path), load_settings=settings,
         weights_sha256=None, file_sha256=None, model=None, need=None,
     )  # fmt: skip
-    rates: dict[bool, list[float]] = {True: [], False: []}
+    ratios: list[float] = []
     costs: list[float] = []
     with tempfile.TemporaryDirectory() as folder:
         engine = EmbeddedEngine(Path(folder) / "machine")
@@ -33,6 +34,7 @@ def main() -> None:
             report = engine.load(variant, settings, log_path=Path(folder) / "engine.log", load_s=60)
             liob_rates(engine)
             for _ in range(n_rounds):
+                rates: dict[bool, list[float]] = {True: [], False: []}
                 for is_watched in (True, False, False, True):
                     sampler = Sampler(10.0, Path(folder) / "readings.jsonl")
                     if is_watched:
@@ -42,10 +44,12 @@ def main() -> None:
                     if is_watched:
                         costs.append(sampler.cpu_share() or 0.0)
                         sampler.stop()
+                ratios.append(sum(rates[True]) / sum(rates[False]))
         finally:
             engine.close()
-    watched, alone = statistics.median(rates[True]), statistics.median(rates[False])
-    print(f"with monitor {watched:.1f} tok/s, without {alone:.1f} tok/s, ratio {watched / alone:.4f}")
+    ratio = stats.mean_interval(ratios)
+    low, high = ratio.interval or (float("nan"), float("nan"))
+    print(f"with the monitor {ratio.mean:.4f} ({low:.4f} to {high:.4f}) of without, n = {n_rounds} rounds")
     print(f"monitor: {statistics.median(costs):.2%} of one core")
 
 

@@ -1,7 +1,19 @@
+import altair as alt
 import pandas as pd
 import pytest
 
-from liob_core.charts.theme import DARK, LIGHT, Ladder, Look, look_of, memory_scale, ramp, variant_colours
+from liob_core.charts.theme import (
+    DARK,
+    LIGHT,
+    Caption,
+    Ladder,
+    Look,
+    dressed,
+    look_of,
+    memory_scale,
+    ramp,
+    variant_colours,
+)
 
 LOOKS = pytest.mark.parametrize("look", [LIGHT, DARK], ids=["light", "dark"])
 
@@ -94,3 +106,13 @@ def test_look_follows_the_reader() -> None:
 def test_memory_scale_avoids_long_fractions() -> None:
     assert memory_scale(300 * 2**20) == (2**20, "MiB")
     assert memory_scale(3 * 2**30) == (2**30, "GiB")
+
+
+def test_a_layer_without_rows_is_left_out_because_it_would_be_an_image_without_a_name() -> None:
+    filled, empty = (alt.Chart(pd.DataFrame({"x": xs})).mark_tick().encode(x="x:Q") for xs in ([1.0], []))
+
+    def marks(*layers: alt.Chart) -> int:
+        return len(dressed(layers, LIGHT, height=100, title="t", caption=Caption()).to_dict()["layer"])
+
+    assert marks(filled, empty) == 1
+    assert marks(empty) == 1  # a picture needs one all the same
