@@ -3,9 +3,9 @@
     python tests/bench/bench_closeness.py TOOL TEXT REFERENCE.gguf VARIANT.gguf... [--windows N] [--rounds N]
 
 `TOOL` is a `llama-perplexity` built from the sources inside the sdist of `llama-cpp-python`, with the flags
-of the add-on. It stores the reference's logits (`--kl-divergence-base`) and reads them for each variant; LIOB's
-side is the command a user types, its start, plan and database included. Prints the ratio of the wall times,
-paired by round, and what each side left on disk.
+of the add-on. It stores the reference's logits (`--kl-divergence-base`) and reads them for each variant;
+LIOB's side is the command a user types, its start, plan and database included. Prints the ratio of the wall
+times, paired by round, and what each side left on disk.
 """
 
 import argparse
