@@ -289,6 +289,7 @@ class RunSpec:
     engine_options: Mapping[str, JsonValue] = field(default_factory=dict)  # the fake engine's script
     allow_code: bool = False  # code in answers may be run by checks `unit_tests`
     closeness: ClosenessAsk | None = None  # of task `closeness`
+    n_seeds: int = 1  # over which the suite's prompts are repeated, one a block; 1: repeats share one seed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,6 +13,7 @@ import duckdb
 from liob_core import stats
 from liob_core.analysis.blocks import USABLE, read_blocks, timing_task, values_by_block
 from liob_core.analysis.closeness import ln_ratio_fields
+from liob_core.analysis.seeds import PassesByPrompt, differences, has_seeds, read_passes
 from liob_core.metrics import METRICS
 
 BETTER, WORSE = "better", "worse"
@@ -31,6 +32,7 @@ _SETTINGS: Mapping[str, Sequence[str]] = {
     "answer_s": _SPEED_SETTINGS,
     "peak_memory_bytes": ("engine", "n_ctx", "gpu_layers"),
     "pass_rate": ("engine", "n_ctx"),
+    "seed_pass_rate": ("engine", "n_ctx"),
     "ln_ratio": (),  # evaluated by one build, at one window size
 }
 _SETTING_WORDS = {
@@ -107,8 +109,13 @@ def _makers(con: duckdb.DuckDBPyConnection, run_id: str, reference: str) -> dict
         empty = Delta(run_id=run_id, variant=variant, reference=reference, metric="load_ms", kind="ratio")
         return _ratio(empty, loads.get(variant, {}), loads.get(reference, {}))
 
+    passes = read_passes(con, run_id) if has_seeds(con, run_id) else {}
+
     def blank(variant: str, metric: str) -> Delta:
         return Delta(run_id=run_id, variant=variant, reference=reference, metric=metric, kind="difference")
+
+    def of_seeds(variant: str) -> Delta:
+        return _seed_pass_rate(blank(variant, "seed_pass_rate"), passes)
 
     return {
         "decode_tps": of_rate("decode_tps"),
@@ -118,6 +125,7 @@ def _makers(con: duckdb.DuckDBPyConnection, run_id: str, reference: str) -> dict
         "answer_s": lambda variant: _answer_time(blank(variant, "answer_s"), answers),
         "peak_memory_bytes": lambda variant: _memory(blank(variant, "peak_memory_bytes"), peaks),
         "pass_rate": lambda variant: _pass_rate(blank(variant, "pass_rate"), answers),
+        **({"seed_pass_rate": of_seeds} if passes else {}),
         "ln_ratio": lambda variant: replace(
             blank(variant, "ln_ratio"), **ratios.get(variant, {"reason": "closeness was not measured"})
         ),
@@ -219,6 +227,19 @@ def _pass_rate(delta: Delta, answers: Answers) -> Delta:
     )
     reason = _cut_off_difference(pairs)
     return delta if reason is None else _not_comparable(delta, reason)
+
+
+def _seed_pass_rate(delta: Delta, passes: Mapping[str, PassesByPrompt]) -> Delta:
+    """The difference of the mean pass rates over seeds, paired by prompt."""
+    pairs = differences(passes.get(delta.variant, {}), passes.get(delta.reference, {}))
+    if not pairs:
+        return replace(delta, reason="no prompt was checked for both")
+    if not any(pairs):
+        # That bounds the loss, and gives no interval of width 0.
+        bound, why = stats.no_flip_bound(len(pairs)), "no prompt differs, no interval"
+        return replace(delta, estimate=0.0, n=len(pairs), p_value=1.0, loss_bound=bound, reason=why)
+    found = _from_paired(delta, stats.paired_difference(pairs, seed=BOOTSTRAP_SEED))
+    return found if found.ci_low is not None else replace(found, reason="one prompt, no interval")
 
 
 def _cut_off_difference(pairs: Sequence[tuple[_Answer, _Answer]]) -> str | None:

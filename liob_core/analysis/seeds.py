@@ -107,9 +107,7 @@ def disagreement(mine: PassesByPrompt, base: PassesByPrompt) -> Disagreement | N
     Pairs are of two blocks, so of two seeds, in both cases: the answers of two variants to one seed begin
     alike, and would differ less often than those of one variant to two seeds.
     """
-    shares = [
-        pair for prompt in mine.keys() & base.keys() if (pair := _shares(mine[prompt], base[prompt]))
-    ]
+    shares = [pair for prompt in mine.keys() & base.keys() if (pair := _shares(mine[prompt], base[prompt]))]
     if not shares:
         return None
     n = len(shares)
@@ -128,7 +126,7 @@ def _shares(mine: Passes, base: Passes) -> tuple[float, float] | None:
 
 def seed_rows(run_id: str, passes: Mapping[str, PassesByPrompt]) -> list[tuple[object, ...]]:
     """The rows of raw.seeds, in the order of SEED_COLUMNS; the interval is of one prompt, over its seeds."""
-    rows = []
+    rows: list[tuple[object, ...]] = []
     for variant, prompts in passes.items():
         for prompt_id, one in prompts.items():
             n_checked = len(one.checked)

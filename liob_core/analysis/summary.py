@@ -22,6 +22,14 @@ from liob_core.analysis.blocks import (
     values_by_block,
 )
 from liob_core.analysis.deltas import Delta, paired_deltas
+from liob_core.analysis.seeds import (
+    SEED_COLUMNS,
+    PassesByPrompt,
+    has_seeds,
+    pass_rate,
+    read_passes,
+    seed_rows,
+)
 from liob_core.store.connection import transaction
 
 Row = dict[str, Any]
@@ -97,16 +105,19 @@ _SYSTEM_RAM = """
 
 
 def summarize(con: duckdb.DuckDBPyConnection, run_id: str) -> None:
-    """Nothing; `raw.summary` and `raw.paired_deltas` hold the run's rows afterwards, in one transaction."""
-    rows = _summary_rows(con, run_id)
+    """Nothing; `raw.summary`, `raw.paired_deltas` and `raw.seeds` hold the run's rows, all or none."""
+    passes = read_passes(con, run_id) if has_seeds(con, run_id) else {}
+    rows = [row | _seed_columns(passes.get(row["variant"], {})) for row in _summary_rows(con, run_id)]
     deltas = paired_deltas(con, run_id)
     with transaction(con):
         con.execute("DELETE FROM raw.summary WHERE run_id = ?", [run_id])
         con.execute("DELETE FROM raw.paired_deltas WHERE run_id = ?", [run_id])
+        con.execute("DELETE FROM raw.seeds WHERE run_id = ?", [run_id])
         for row in rows:
             _insert(con, "raw.summary", list(row), [tuple(row.values())])
         columns = [field.name for field in fields(Delta)]
         _insert(con, "raw.paired_deltas", columns, [astuple(delta) for delta in deltas])
+        _insert(con, "raw.seeds", SEED_COLUMNS, seed_rows(run_id, passes))
 
 
 def _insert(
@@ -166,6 +177,16 @@ def _row(variant: str, known: Row, blocks: list[Block], task: str | None) -> Row
     row["pass_rate_ci_high"] = interval.high if interval else None
     row["unknown"] = json.dumps(_reasons(row, known, task))
     return row
+
+
+def _seed_columns(passes: PassesByPrompt) -> Row:
+    rate = pass_rate(passes)
+    interval = rate.interval if rate else None
+    return {
+        "seed_pass_rate": rate.mean if rate else None,
+        "seed_pass_rate_ci_low": interval.low if interval else None,
+        "seed_pass_rate_ci_high": interval.high if interval else None,
+    }
 
 
 _COUNTS = ("n_samples", "n_ok", "n_failed", "n_contended", "n_passed", "n_checked", "n_unchecked")

@@ -143,5 +143,6 @@ _EFFECTS: Mapping[str, Callable[[float], str]] = {
     "answer_s": _signed(seconds, "longer", "shorter"),
     "peak_memory_bytes": _signed(memory, "more", "less"),
     "pass_rate": _signed(points, "higher", "lower"),
+    "seed_pass_rate": _signed(points, "higher", "lower"),
     "ln_ratio": lambda ln: f"perplexity {ratio(math.exp(ln), 'higher', 'lower', 'high')}",
 }

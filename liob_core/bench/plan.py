@@ -20,7 +20,7 @@ def make_plan(spec: RunSpec) -> tuple[Cell, ...]:
     variants is a rotation of one shuffled order, so that over the blocks no variant always comes first.
     """
     cells: list[Cell] = []
-    for block in range(spec.n_blocks):
+    for block in range(max(spec.n_blocks, spec.suite_repeats)):  # more seeds than blocks of `speed`
         for variant in block_order(spec, block):
             cells.extend(_block_cells(spec, block, variant))
     return tuple(replace(cell, index=index) for index, cell in enumerate(cells))
@@ -65,12 +65,13 @@ def remaining(plan: Sequence[Cell], finished: set[str]) -> tuple[Cell, ...]:
 
 def _block_cells(spec: RunSpec, block: int, variant: str) -> Iterator[Cell]:
     suite_runs_here = Task.SUITE in spec.tasks and spec.suite is not None and block < spec.suite_repeats
-    if Task.SPEED not in spec.tasks and not suite_runs_here:
+    speed_runs_here = Task.SPEED in spec.tasks and block < spec.n_blocks
+    if not speed_runs_here and not suite_runs_here:
         return
-    first_task = Task.SPEED if Task.SPEED in spec.tasks else Task.SUITE
+    first_task = Task.SPEED if speed_runs_here else Task.SUITE
     for number in range(spec.n_warmups):
         yield _cell(block, variant, first_task, f"warmup-{number}", spec.sampling.seed, warmup=True)
-    if Task.SPEED in spec.tasks:
+    if speed_runs_here:
         for shape in spec.shapes:
             yield _cell(block, variant, Task.SPEED, shape, spec.sampling.seed, shape=shape)
     if suite_runs_here and spec.suite is not None:
@@ -80,7 +81,8 @@ def _block_cells(spec: RunSpec, block: int, variant: str) -> Iterator[Cell]:
                 variant,
                 Task.SUITE,
                 prompt.prompt_id,
-                spec.sampling.seed,
+                # The first block, which is graded, has the seed that was asked for.
+                spec.sampling.seed + (block if spec.n_seeds > 1 else 0),
                 prompt_id=prompt.prompt_id,
                 category=prompt.category,
             )

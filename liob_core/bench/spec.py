@@ -21,6 +21,9 @@ from liob_core.types import ClosenessAsk, JsonValue, LoadSettings, RunSpec, Samp
 PRESETS = {"quick": 3, "standard": 5, "thorough": 10}
 DEFAULT_MAX_TOKENS = 1024
 DEFAULT_CTX = 4096
+# Greedy answers to one prompt are all alike, so seeds need a temperature; engines have this one by default.
+SEEDS_TEMPERATURE = 0.8
+MOST_SEEDS = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +39,8 @@ class Choices:
     suite_repeats: int | None = None  # None: 1 beside `speed`, which times better; else every block
     max_tokens: int = DEFAULT_MAX_TOKENS
     seed: int = 1
+    n_seeds: int = 1  # each prompt is repeated over so many, from `seed` on
+    temperature: float | None = None  # of several seeds; None: SEEDS_TEMPERATURE
     monitor_hz: float = 10.0
     prompt_mode: str = "reference"
     engine_url: str | None = None
@@ -51,7 +56,9 @@ def make_spec(choices: Choices) -> RunSpec:
     variants = tuple(order_by_bits(unique_labels(choices.variants)))
     reference = _reference(choices, variants)
     now = datetime.now(UTC)
-    repeats = choices.suite_repeats or (1 if Task.SPEED in choices.tasks else choices.n_blocks)
+    has_speed = Task.SPEED in choices.tasks
+    repeats = min(choices.suite_repeats or (1 if has_speed else choices.n_blocks), choices.n_blocks)
+    is_seeded = choices.n_seeds > 1
     spec = RunSpec(
         run_id=f"{now:%Y%m%d-%H%M%S}-{secrets.token_hex(2)}",
         title=choices.title or _title(variants),
@@ -62,9 +69,10 @@ def make_spec(choices: Choices) -> RunSpec:
         reference=reference,
         tasks=choices.tasks,
         suite=choices.suite if Task.SUITE in choices.tasks else None,
-        sampling=Sampling(max_tokens=choices.max_tokens, seed=choices.seed),
-        n_blocks=choices.n_blocks,
-        suite_repeats=min(repeats, choices.n_blocks),
+        sampling=_sampling(choices),
+        n_blocks=choices.n_seeds if is_seeded and not has_speed else choices.n_blocks,
+        suite_repeats=choices.n_seeds if is_seeded else repeats,
+        n_seeds=choices.n_seeds,
         monitor_hz=choices.monitor_hz,
         prompt_mode=choices.prompt_mode,
         liob_version=__version__,
@@ -111,6 +119,7 @@ def _check(choices: Choices) -> None:
         raise UsageError(f"A limit of {choices.max_tokens} tokens cannot be run; choose 1 to 1,000,000.")
     if not 0 <= choices.seed < SEED_LIMIT:
         raise UsageError(f"Seed {choices.seed} is not one an engine takes; choose 0 to {SEED_LIMIT - 1}.")
+    _check_seeds(choices)
     _check_ollama(choices)
     if Task.CLOSENESS in choices.tasks:
         check_add_on()
@@ -118,9 +127,34 @@ def _check(choices: Choices) -> None:
         _check_context(choices.variants)
 
 
+def _sampling(choices: Choices) -> Sampling:
+    """Greedy, unless each prompt is answered with several seeds."""
+    temperature = choices.temperature or SEEDS_TEMPERATURE if choices.n_seeds > 1 else 0.0
+    return Sampling(max_tokens=choices.max_tokens, seed=choices.seed, temperature=temperature)
+
+
+def _check_seeds(choices: Choices) -> None:
+    if not 1 <= choices.n_seeds <= MOST_SEEDS:
+        raise UsageError(f"{choices.n_seeds} seeds cannot be run; choose 1 to {MOST_SEEDS}.")
+    if choices.n_seeds == 1:
+        if choices.temperature is not None:
+            raise UsageError("One answer a prompt is greedy: name several seeds, or no temperature.")
+        return
+    if Task.SUITE not in choices.tasks:
+        raise UsageError("Seeds repeat the prompts of a suite: add the task `suite`, or leave --seeds out.")
+    if choices.suite_repeats is not None:
+        raise UsageError("With --seeds every seed is one repeat of the suite: leave --suite-repeats out.")
+    if choices.temperature is not None and not 0 < choices.temperature <= 2:
+        raise UsageError(
+            f"Seeds at temperature {choices.temperature:g} tell nothing: choose one above 0, at most 2."
+        )
+    if choices.seed + choices.n_seeds > SEED_LIMIT:
+        raise UsageError(f"Seed {choices.seed} leaves no room for {choices.n_seeds}; choose a smaller one.")
+
+
 def _check_ollama(choices: Choices) -> None:
     """Refuse now what an Ollama server would refuse, or do otherwise, at every single request."""
-    sampling = Sampling(max_tokens=choices.max_tokens, seed=choices.seed)
+    sampling = _sampling(choices)
     for variant in choices.variants:
         if variant.engine == "ollama":
             problem = settings_problem(variant.load_settings) or sampling_problem(sampling)

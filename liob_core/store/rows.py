@@ -171,6 +171,7 @@ def run_row(spec: RunSpec, machine: Machine | None) -> dict[str, object]:
         "sampling": json_text(to_json(spec.sampling)),
         "n_blocks": spec.n_blocks,
         "suite_repeats": spec.suite_repeats,
+        "n_seeds": spec.n_seeds,
         "n_warmups": spec.n_warmups,
         "order_seed": spec.order_seed,
         "prompt_mode": spec.prompt_mode,

@@ -24,11 +24,11 @@ FORMAT_VERSION = 1
 MANIFEST_FILE = "manifest.json"
 VIEWS = (
     *("runs", "results", "paired_deltas", "variants", "loads", "samples", "prompts", "events"),
-    *("judgements", "calibrations", "closeness", "machines", "readings", "gpu_readings"),
+    *("judgements", "calibrations", "closeness", "flips", "seeds", "machines", "readings", "gpu_readings"),
 )
 _TABLES = (
     *("runs", "variants", "prompts", "loads", "samples", "readings", "gpu_readings", "events"),
-    *("summary", "paired_deltas", "judgements", "calibrations", "fidelities"),
+    *("summary", "paired_deltas", "seeds", "judgements", "calibrations", "fidelities"),
 )
 
 

@@ -63,7 +63,10 @@ SELECT
     summary.pass_rate_ci_high,
     summary.n_passed,
     summary.n_unchecked,
-    summary.unknown
+    summary.unknown,
+    summary.seed_pass_rate,
+    summary.seed_pass_rate_ci_low,
+    summary.seed_pass_rate_ci_high
 FROM raw.variants AS variants
 LEFT JOIN raw.summary AS summary USING (run_id, variant)
 -- what the user deleted is kept in raw, and in runs with its deleted_utc
@@ -173,6 +176,41 @@ SELECT
 FROM raw.paired_deltas
 WHERE run_id NOT IN (SELECT run_id FROM raw.run_edits WHERE deleted_utc IS NOT NULL);
 
+-- One answer a prompt: that of the first block in which the suite ran.
+CREATE OR REPLACE VIEW main.flips AS
+WITH graded AS (
+    SELECT samples.*, variants.is_reference
+    FROM raw.samples AS samples JOIN raw.variants AS variants USING (run_id, variant)
+    WHERE samples.task = 'suite' AND NOT samples.warmup AND samples.outcome <> 'cancelled'
+    QUALIFY samples.block = min(samples.block) OVER (PARTITION BY samples.run_id)
+        AND row_number() OVER (
+            PARTITION BY samples.run_id, samples.variant, samples.prompt_id, samples.block
+            ORDER BY samples.started_utc DESC
+        ) = 1
+)
+SELECT
+    mine.run_id,
+    mine.variant,
+    base.variant AS reference,
+    mine.prompt_id,
+    mine.category,
+    if(mine.check_result = 'pass', 'gained', 'lost') AS direction,
+    mine.sample_id,
+    base.sample_id AS reference_sample_id
+FROM graded AS mine JOIN graded AS base
+    ON base.run_id = mine.run_id AND base.prompt_id = mine.prompt_id AND base.is_reference
+WHERE NOT mine.is_reference
+    AND mine.check_result IN ('pass', 'fail') AND base.check_result IN ('pass', 'fail')
+    AND mine.check_result <> base.check_result
+    AND mine.run_id NOT IN (SELECT run_id FROM raw.run_edits WHERE deleted_utc IS NOT NULL);
+
+CREATE OR REPLACE VIEW main.seeds AS
+SELECT
+    run_id, variant, prompt_id, n_answers, n_checked, n_passed, pass_share, pass_share_ci_low,
+    pass_share_ci_high
+FROM raw.seeds
+WHERE run_id NOT IN (SELECT run_id FROM raw.run_edits WHERE deleted_utc IS NOT NULL);
+
 CREATE OR REPLACE VIEW main.runs AS
 SELECT
     runs.run_id,
@@ -213,7 +251,8 @@ SELECT
     runs.ingested_utc,
     runs.closeness,
     edits.note,
-    edits.deleted_utc
+    edits.deleted_utc,
+    runs.n_seeds
 FROM raw.runs AS runs LEFT JOIN raw.run_edits AS edits USING (run_id);
 
 CREATE OR REPLACE VIEW main.variants AS

@@ -68,3 +68,19 @@ def test_remaining_is_the_plan_minus_what_is_finished(data: st.DataObject) -> No
         cells = list(group)
         assert cells[0].warmup, f"{key} starts cold"
         assert not cells[-1].warmup, f"{key} only warms up"
+
+
+def test_every_seed_is_a_block_and_the_graded_first_one_has_the_seed_asked_for() -> None:
+    spec = make_fake_spec(tasks=(Task.SUITE,), n_blocks=3, suite_repeats=3, n_seeds=3)
+    seeds = {(cell.block, cell.seed) for cell in make_plan(spec) if not cell.warmup}
+    assert seeds == {(0, 1), (1, 2), (2, 3)}
+    greedy = make_fake_spec(tasks=(Task.SUITE,), n_blocks=3, suite_repeats=3)
+    assert {cell.seed for cell in make_plan(greedy)} == {1}
+
+
+def test_more_seeds_than_blocks_of_speed_add_blocks_of_the_suite_alone() -> None:
+    cells = make_plan(make_fake_spec(n_blocks=2, suite_repeats=4, n_seeds=4))
+    blocks = {task: {cell.block for cell in cells if cell.task is task and not cell.warmup} for task in Task}
+    assert blocks == {Task.SPEED: {0, 1}, Task.SUITE: {0, 1, 2, 3}, Task.CLOSENESS: set()}
+    assert {cell.seed for cell in cells if cell.task is Task.SPEED} == {1}
+    assert all(cell.task is Task.SUITE for cell in cells if cell.block > 1), "warm-ups too"

@@ -1,5 +1,5 @@
 """Runs written straight into the tables, as for the analysis room."""
 
-from tests.unit.analysis.conftest import empty_database
+from tests.unit.analysis.conftest import empty_database, writer
 
-__all__ = ["empty_database"]
+__all__ = ["empty_database", "writer"]
