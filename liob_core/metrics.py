@@ -289,6 +289,12 @@ _ROWS = (
     Metric("same_top", "Same first choice as the reference", "same top", "share", "%", "higher", "variant",
            "task closeness", "tokens whose most likely continuation is the reference's / tokens",
            "How often both would have written the same token."),
+    Metric("judge_score", "Judge score", "judge", "points", "points", "higher", "variant",
+           "a judge that passed its calibration", "mean over prompts of its score from 1 to 10",
+           "What a judge gives the answers; compared only on prompts that it scored for both."),
+    Metric("judge_win_share", "Wins less losses in pairs", "judge pairs", "share", "%", "higher", "variant",
+           "a judge that passed its calibration", "(wins - losses) / pairs against the reference's answers",
+           "A win needs the judge's preference in both orders; what the order decides is a tie."),
 )
 # fmt: on
 METRICS: Mapping[str, Metric] = {metric.id: metric for metric in _ROWS}

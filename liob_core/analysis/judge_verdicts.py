@@ -107,6 +107,8 @@ def pair_row(cells: Cells, base: Cells) -> Row:
         for prompt, cell in cells.items()
         if cell.outcome == "ok" and prompt in base and base[prompt].outcome == "ok"
     ]
+    # The same text twice is a tie that no judge was asked about.
+    asked = [cell for cell in compared if cell.result is not None and cell.preferred_first is not None]
     results = Counter(cell.result for cell in compared)
     wins, losses = results["win"], results["loss"]
     row = {
@@ -118,6 +120,8 @@ def pair_row(cells: Cells, base: Cells) -> Row:
         "n_order_decided": sum(
             {cell.preferred_first, cell.preferred_second} == {"variant", "reference"} for cell in compared
         ),
+        "n_asked": len(asked),
+        "n_same_order": sum(cell.preferred_first == cell.preferred_second for cell in asked),
         **_no_effect(),
     }
     n_scored = row["n_scored"]

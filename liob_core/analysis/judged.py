@@ -13,12 +13,12 @@ import pandas as pd
 from liob_core.analysis.judge_verdicts import (
     Cell,
     JudgeFacts,
+    Row,
     RowMaker,
     pair_row,
     score_row,
     with_verdicts,
 )
-from liob_core.quality.judge.calibration import passed
 from liob_core.store import database, schema
 from liob_core.types import JudgeMode
 
@@ -70,6 +70,10 @@ _CELLS = f"""
     FROM graded JOIN scope USING (prompt_id) LEFT JOIN latest USING (sample_id)
     ORDER BY graded.variant, graded.prompt_id
 """  # noqa: S608 - no text from outside
+_VARIANTS = """
+    SELECT variant, is_reference, bpw FROM raw.variants WHERE run_id = ?
+    ORDER BY is_reference DESC, bpw DESC NULLS LAST, position
+"""
 _OPINIONS = f"""
     SELECT variant, judge, mode, state, score, result, reason, lengths_differ, is_self, calibration_share,
         attempts, raw_reply, raw_reply_second, judged_utc, sample_id
@@ -81,14 +85,17 @@ def judges(db: Path, run_id: str) -> pd.DataFrame:
     """The judges of a run, the latest first; one row a judge and mode.
 
     Columns: judge, judge_key, mode, n_judged, n_scored, n_right, n_items (of the calibration), judged_utc,
-    gives_verdict.
+    gives_verdict, sentence (how the calibration went, and what that means).
     """
     with database.read(db) as con:
         frame = _judges(con, run_id)
-    if not frame.empty:
-        counts = zip(frame["n_right"], frame["n_items"], strict=True)
-        frame["gives_verdict"] = [passed(int(n_right), int(n)) for n_right, n in counts]
-    return frame
+    if frame.empty:
+        return frame
+    facts = [_facts_of(row) for row in frame.to_dict("records")]
+    return frame.assign(
+        gives_verdict=[one.gives_verdict for one in facts],
+        sentence=[one.calibration_sentence for one in facts],
+    )
 
 
 def judge_facts(db: Path, run_id: str, judge_key: str, mode: str) -> JudgeFacts | None:
@@ -130,7 +137,7 @@ def scores(db: Path, run_id: str, judge_key: str) -> pd.DataFrame:
     coverage (0 to 1), is_self, delta, delta_low, delta_high, n_pairs, p_value, p_holm, verdict, reason,
     words.
     """
-    return _table(db, run_id, judge_key, JudgeMode.SINGLE, score_row)
+    return _table(db, run_id, judge_key, JudgeMode.SINGLE)
 
 
 def pairs(db: Path, run_id: str, judge_key: str) -> pd.DataFrame:
@@ -138,10 +145,45 @@ def pairs(db: Path, run_id: str, judge_key: str) -> pd.DataFrame:
 
     Columns: variant, is_reference, bpw, n_wins, n_ties, n_losses, n_scored, n_judgeable, n_total,
     n_own_failures, n_<state>, coverage (0 to 1), n_lengths_differ, n_order_decided (the two orders
-    contradict each other), is_self, delta ((wins - losses) / scored), delta_low, delta_high, p_value, p_holm,
+    contradict each other), n_asked (scored pairs that are not the same text), n_same_order (of these, said
+    alike in both orders), is_self, delta ((wins - losses) / scored), delta_low, delta_high, p_value, p_holm,
     verdict, reason, words.
     """
-    return _table(db, run_id, judge_key, JudgeMode.PAIRWISE, pair_row)
+    return _table(db, run_id, judge_key, JudgeMode.PAIRWISE)
+
+
+def judges_of(con: duckdb.DuckDBPyConnection, run_id: str) -> list[JudgeFacts]:
+    """The judges of a run, the latest first."""
+    return [_facts_of(row) for row in _judges(con, run_id).to_dict("records")]
+
+
+def cells_of(con: duckdb.DuckDBPyConnection, run_id: str, facts: JudgeFacts) -> dict[str, dict[str, Cell]]:
+    """Each variant's graded answers with the judge's latest opinion, by variant and prompt."""
+    cells: dict[str, dict[str, Cell]] = {}
+    parameters = {"run_id": run_id, "judge_key": facts.judge_key, "mode": facts.mode}
+    for variant, prompt_id, *rest in con.execute(_CELLS, parameters).fetchall():
+        cells.setdefault(variant, {})[prompt_id] = Cell(*rest)
+    return cells
+
+
+def rows_of(con: duckdb.DuckDBPyConnection, run_id: str, facts: JudgeFacts) -> list[Row]:
+    """What `scores` or `pairs` says of a run's variants, as the judge's mode is, a dict a variant."""
+    is_single = facts.mode == JudgeMode.SINGLE
+    make: RowMaker = score_row if is_single else pair_row
+    variants = con.execute(_VARIANTS, [run_id]).fetchall()
+    cells = cells_of(con, run_id, facts)
+    base = next((cells.get(variant, {}) for variant, is_reference, _ in variants if is_reference), {})
+    rows = [
+        {
+            "variant": variant,
+            "is_reference": is_reference,
+            "bpw": bpw,
+            **make(base if is_reference else cells.get(variant, {}), base),
+        }
+        for variant, is_reference, bpw in variants
+        if is_single or not is_reference
+    ]
+    return with_verdicts(rows, facts)
 
 
 def _judges(con: duckdb.DuckDBPyConnection, run_id: str) -> pd.DataFrame:
@@ -149,11 +191,13 @@ def _judges(con: duckdb.DuckDBPyConnection, run_id: str) -> pd.DataFrame:
 
 
 def _facts(con: duckdb.DuckDBPyConnection, run_id: str, judge_key: str, mode: str) -> JudgeFacts | None:
-    for row in _judges(con, run_id).to_dict("records"):
-        if (row["judge_key"], row["mode"]) == (judge_key, mode):
-            counts = {name: int(row[name]) for name in ("n_judged", "n_scored", "n_right", "n_items")}
-            return JudgeFacts(judge=row["judge"], judge_key=judge_key, mode=mode, **counts)
-    return None
+    asked = (judge_key, mode)
+    return next((one for one in judges_of(con, run_id) if (one.judge_key, one.mode) == asked), None)
+
+
+def _facts_of(row: Mapping[Any, Any]) -> JudgeFacts:
+    counts = {name: int(row[name]) for name in ("n_judged", "n_scored", "n_right", "n_items")}
+    return JudgeFacts(judge=row["judge"], judge_key=row["judge_key"], mode=row["mode"], **counts)
 
 
 def _frame(con: duckdb.DuckDBPyConnection, sql: str, parameters: Mapping[str, Any]) -> pd.DataFrame:
@@ -162,24 +206,7 @@ def _frame(con: duckdb.DuckDBPyConnection, sql: str, parameters: Mapping[str, An
     return con.execute(sql, parameters).df()
 
 
-def _table(db: Path, run_id: str, judge_key: str, mode: JudgeMode, make: RowMaker) -> pd.DataFrame:
+def _table(db: Path, run_id: str, judge_key: str, mode: JudgeMode) -> pd.DataFrame:
     with database.read(db) as con:
         facts = _facts(con, run_id, judge_key, mode)
-        if facts is None:
-            return pd.DataFrame()
-        variants = con.execute(
-            "SELECT variant, is_reference, bpw FROM raw.variants WHERE run_id = ? "
-            "ORDER BY is_reference DESC, bpw DESC NULLS LAST, position",
-            [run_id],
-        ).fetchall()
-        cells: dict[str, dict[str, Cell]] = {variant: {} for variant, _, _ in variants}
-        parameters = {"run_id": run_id, "judge_key": judge_key, "mode": mode}
-        for variant, prompt_id, *rest in con.execute(_CELLS, parameters).fetchall():
-            cells.setdefault(variant, {})[prompt_id] = Cell(*rest)
-    base = next((cells[variant] for variant, is_reference, _ in variants if is_reference), {})
-    rows = [
-        {"variant": variant, "is_reference": is_reference, "bpw": bpw, **make(cells[variant], base)}
-        for variant, is_reference, bpw in variants
-        if mode is JudgeMode.SINGLE or not is_reference
-    ]
-    return pd.DataFrame(with_verdicts(rows, facts))
+        return pd.DataFrame() if facts is None else pd.DataFrame(rows_of(con, run_id, facts))

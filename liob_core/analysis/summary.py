@@ -22,6 +22,7 @@ from liob_core.analysis.blocks import (
     values_by_block,
 )
 from liob_core.analysis.deltas import Delta, paired_deltas
+from liob_core.analysis.judge_deltas import judge_deltas
 from liob_core.analysis.seeds import (
     SEED_COLUMNS,
     PassesByPrompt,
@@ -108,7 +109,7 @@ def summarize(con: duckdb.DuckDBPyConnection, run_id: str) -> None:
     """Nothing; `raw.summary`, `raw.paired_deltas` and `raw.seeds` hold the run's rows, all or none."""
     passes = read_passes(con, run_id) if has_seeds(con, run_id) else {}
     rows = [row | _seed_columns(passes.get(row["variant"], {})) for row in _summary_rows(con, run_id)]
-    deltas = paired_deltas(con, run_id)
+    deltas = paired_deltas(con, run_id) + judge_deltas(con, run_id)
     with transaction(con):
         con.execute("DELETE FROM raw.summary WHERE run_id = ?", [run_id])
         con.execute("DELETE FROM raw.paired_deltas WHERE run_id = ?", [run_id])

@@ -144,5 +144,7 @@ _EFFECTS: Mapping[str, Callable[[float], str]] = {
     "peak_memory_bytes": _signed(memory, "more", "less"),
     "pass_rate": _signed(points, "higher", "lower"),
     "seed_pass_rate": _signed(points, "higher", "lower"),
+    "judge_score": _signed(lambda score: f"score {three_digits(score)}", "higher", "lower"),
+    "judge_win_share": _signed(points, "more won than lost", "more lost than won"),
     "ln_ratio": lambda ln: f"perplexity {ratio(math.exp(ln), 'higher', 'lower', 'high')}",
 }

@@ -154,3 +154,10 @@ def test_other_lengths_and_orders_that_contradict_are_counted() -> None:
     }
     row = pair_verdict(cells)
     assert (row["n_lengths_differ"], row["n_order_decided"], row["is_self"]) == (1, 1, True)
+    assert (row["n_asked"], row["n_same_order"]) == (3, 2)
+
+
+def test_the_same_text_twice_is_no_pair_that_the_judge_was_asked_about() -> None:
+    cells = {"p000": cell(result="tie"), "p001": cell(state="parse_error")}
+    row = pair_verdict(cells)
+    assert (row["n_ties"], row["n_asked"], row["n_same_order"]) == (1, 0, 0)
