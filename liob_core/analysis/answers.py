@@ -56,7 +56,8 @@ _ANSWERS = f"""
     SELECT
         variants.variant, variants.is_reference, variants.bpw, variants.quant, graded.sample_id,
         graded.outcome, graded.reason, graded.response, graded.thinking, graded.check_result,
-        graded.check_reason, graded.check_extracted, graded.prompt_tokens, graded.output_tokens,
+        graded.check_reason, graded.check_score, graded.check_extracted, graded.prompt_tokens,
+        graded.output_tokens,
         graded.ttft_ms, graded.e2e_ms, graded.decode_tps, graded.contended, graded.unknown,
         graded.response = any_value(graded.response) FILTER (variants.is_reference) OVER () AS same_text
     FROM raw.variants AS variants LEFT JOIN graded USING (run_id, variant)
@@ -96,8 +97,8 @@ def answers(db: Path, run_id: str, prompt_id: str) -> pd.DataFrame:
     """Each variant's graded answer to one prompt, the reference first; no answer leaves NULLs.
 
     Columns: variant, is_reference, bpw, quant, sample_id, outcome, reason, response, thinking, check_result,
-    check_reason, check_extracted, prompt_tokens, output_tokens, ttft_ms, e2e_ms, decode_tps, contended,
-    unknown (JSON: metric -> why NULL), same_text (as the reference's).
+    check_reason, check_score (0 to 1), check_extracted, prompt_tokens, output_tokens, ttft_ms, e2e_ms,
+    decode_tps, contended, unknown (JSON: metric -> why NULL), same_text (as the reference's).
     """
     with database.read(db) as con:
         return con.execute(_ANSWERS, {"run_id": run_id, "prompt_id": prompt_id}).df()

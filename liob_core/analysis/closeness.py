@@ -20,6 +20,8 @@ from liob_core.store import database, schema
 
 # The most ln PPL that may be lost; e^0.03 is a rise of 3 %.
 MARGIN = 0.03
+# So much can the kernels of another CPU change the perplexity of the very same file, as a share.
+KERNEL_EFFECT = 0.006
 # Databases of share mode are opened as they are; one from before closeness has none.
 _SCHEMA_WITH_CLOSENESS = 4
 # So many answers in a loop are the variant's doing, where the reference has fewer.
@@ -28,7 +30,8 @@ _BROKEN_LOOPS = 0.5
 _TABLE = """
     SELECT
         closeness.variant, variants.is_reference, variants.position, variants.bpw, variants.file_bytes,
-        variants.kv_type_k, variants.kv_type_v, variants.need_kv_bytes,
+        variants.kv_type_k, variants.kv_type_v, variants.need_kv_bytes, variants.need_weights_bytes,
+        variants.weights_sha256, variants.n_ctx AS context,
         closeness.* EXCLUDE (run_id, variant, verdict),
         deltas.verdict, deltas.p_holm, deltas.reason AS verdict_reason
     FROM main.closeness AS closeness
@@ -43,6 +46,12 @@ _LN_RATIOS = """
     SELECT variant, ln_ratio, ln_ratio_low, ln_ratio_high, ln_ratio_bound, ln_ratio_p, n_windows, ending,
         reason, unknown->>'ln_ratio_p' AS unknown_p
     FROM raw.fidelities WHERE run_id = ?
+"""
+_BROKEN = """
+    SELECT variants.variant, variants.is_reference, variants.bpw, fidelities.broken
+    FROM raw.variants AS variants LEFT JOIN raw.fidelities AS fidelities USING (run_id, variant)
+    WHERE variants.run_id = ?
+    ORDER BY variants.bpw DESC NULLS LAST, variants.position
 """
 _LOOPS = """
     SELECT variant, avg((outcome = 'repetition')::INT) AS share FROM raw.samples
@@ -65,8 +74,10 @@ def closeness_table(db: Path, run_id: str) -> pd.DataFrame:
     """One row a variant with a closeness result, the reference first, then many bits to few.
 
     The columns of the view `closeness` with Holm's verdict in `verdict`, and: is_reference, bpw, file_bytes,
-    kv_type_k, kv_type_v, need_kv_bytes, p_holm, ppl_low, ppl_high, kld_low, kld_high (95 %, t over windows),
-    `words` (the change of perplexity with its verdict). Empty where closeness was not measured.
+    kv_type_k, kv_type_v, need_kv_bytes, need_weights_bytes, weights_sha256, context (of the run, tokens),
+    p_holm, ppl_low, ppl_high, kld_low, kld_high (95 %, t over windows), is_floor (the reference itself on
+    other kernels), `words` (the change of perplexity with its verdict). Empty where closeness was not
+    measured.
     """
     with database.read(db) as con:
         if schema.current_version(con) < _SCHEMA_WITH_CLOSENESS:
@@ -76,7 +87,11 @@ def closeness_table(db: Path, run_id: str) -> pd.DataFrame:
         ends = [_ends(row, mean, f"{name}_se") for row in table.to_dict("records")]
         table[f"{name}_low"] = [low for low, _ in ends]
         table[f"{name}_high"] = [high for _, high in ends]
-    return table.assign(words=[_verdict_words(row) for row in table.to_dict("records")])
+    rows = table.to_dict("records")
+    reference = next((row for row in rows if row["is_reference"]), None)
+    return table.assign(
+        is_floor=[_is_floor(row, reference) for row in rows], words=[_verdict_words(row) for row in rows]
+    )
 
 
 def closeness_facts(db: Path, run_id: str) -> ClosenessFacts | None:
@@ -96,6 +111,14 @@ def closeness_facts(db: Path, run_id: str) -> ClosenessFacts | None:
         build=f"{first['build']}, {_features(first['cpu_features'])}",
         notes=_notes(table.to_dict("records")),
     )
+
+
+def broken_sizes(db: Path, run_id: str) -> tuple[str, ...]:
+    """Each variant that is broken at its size and why, by closeness or by looping answers; then the bits."""
+    with database.read(db) as con:
+        rows = con.execute(_BROKEN, [run_id]).df().to_dict("records")
+        loops: dict[str, float] = dict(con.execute(_LOOPS, [run_id]).fetchall())
+    return _broken(rows, loops)
 
 
 def ln_ratio_fields(con: duckdb.DuckDBPyConnection, run_id: str) -> dict[str, dict[str, Any]]:
@@ -144,6 +167,17 @@ def at_most_higher(bound: float) -> str:
         return "perplexity no higher"
     # Rounded up, so that it stays a bound.
     return f"perplexity at most {math.ceil(round(rise * 1000, 6)) / 10:.1f} % higher"
+
+
+def _is_floor(row: dict[Any, Any], reference: dict[Any, Any] | None) -> bool:
+    """Whether a row is the reference's weights and cache on other kernels, so that it shows the noise.
+
+    The same kernels give 0 by construction, which is no measurement of it.
+    """
+    if reference is None or row["is_reference"] or not row["kld_mean"] > 0:
+        return False
+    same = ("weights_sha256", "kv_type_k", "kv_type_v")
+    return isinstance(row["weights_sha256"], str) and all(row[name] == reference[name] for name in same)
 
 
 def _ends(row: dict[Any, Any], mean: str, error: str) -> tuple[float | None, float | None]:
@@ -218,7 +252,10 @@ def _notes(rows: list[dict[Any, Any]]) -> tuple[str, ...]:
     if near:
         notes.append(f"Below a KL divergence of about {RANKABLE_KLD} it ranks nothing: {', '.join(near)}.")
     notes.append(
-        "The same file gives up to 0.6 % other figures on other CPU kernels, and these describe no GPU: "
-        "never compare across builds."
+        f"The same file gives up to {KERNEL_EFFECT * 100:.1f} % other figures on other CPU kernels, and "
+        "these describe no GPU: never compare across builds."
     )
+    small = [row["variant"] for row in rows if abs(row["ln_ratio"]) < KERNEL_EFFECT]
+    if small:
+        notes.append(f"Changes of perplexity as small as that hold for this build only: {', '.join(small)}.")
     return tuple(notes)

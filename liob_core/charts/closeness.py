@@ -18,6 +18,14 @@ _GUIDES = pd.DataFrame(
 GUIDES_NOTE = "Dotted guides: what these quantizations cost Llama-3-8B, for comparison only"
 
 
+def floor_note(table: pd.DataFrame) -> list[str]:
+    """What the noise floor is, where one was measured."""
+    floors = table[table["is_floor"]]
+    if floors.empty:
+        return []
+    return [f"Noise floor: {', '.join(floors['variant'])}, the reference itself on other kernels"]
+
+
 def closeness_ladder(table: pd.DataFrame, look: Look, *, caption: Caption) -> Any:
     """Points with 95 % interval lines, KL divergence in nats on a log scale against true bits.
 
@@ -39,7 +47,8 @@ def closeness_ladder(table: pd.DataFrame, look: Look, *, caption: Caption) -> An
         guides.mark_text(align="left", baseline="bottom", dx=4, dy=-2, fontSize=10).encode(
             x=alt.value(0), text="guide:N", color=alt.value(look.muted)
         ),
-        base.mark_line(color=look.muted, strokeWidth=1.2, opacity=0.5),
+        base.mark_line(color=look.muted, strokeWidth=1.2, opacity=0.5).encode(detail="cache:N"),
+        *_floor(points, scale, y_title, look),
         alt.Chart(points.dropna(subset=["low", "high"]))
         .mark_rule(strokeWidth=2, opacity=0.6)
         .encode(x=x, y=alt.Y("low:Q", title=y_title, scale=scale), y2="high:Q", color=ladder.colour),
@@ -57,6 +66,19 @@ def closeness_ladder(table: pd.DataFrame, look: Look, *, caption: Caption) -> An
     return dressed(layers, look, height=320, title=f"KL divergence from {reference}", caption=caption)
 
 
+def _floor(points: pd.DataFrame, scale: Any, y_title: str, look: Look) -> list[Any]:
+    """A line at what the reference's own weights give on other kernels; nothing where none were run."""
+    floors = points[points["is_floor"]]
+    if floors.empty:
+        return []
+    top = pd.DataFrame({"kld": [floors["kld_mean"].max()], "name": ["noise floor"]})
+    line = alt.Chart(top).encode(y=alt.Y("kld:Q", title=y_title, scale=scale))
+    words = line.mark_text(align="right", baseline="bottom", dx=-4, dy=-2, fontSize=11).encode(
+        x=alt.value(alt.ExprRef("width")), text="name:N", color=alt.value(look.accent)
+    )
+    return [line.mark_rule(color=look.accent, strokeWidth=1.5), words]
+
+
 def _points(table: pd.DataFrame) -> pd.DataFrame:
     """The variants that can be drawn, intervals cut where a log scale ends."""
     known = table[table["kld_mean"].notna() & (table["kld_mean"] > 0) & table["bpw"].notna()]
@@ -65,6 +87,8 @@ def _points(table: pd.DataFrame) -> pd.DataFrame:
         {
             "variant": known["variant"],
             "bpw": known["bpw"].astype(float),
+            "cache": known["kv_type_k"] + known["kv_type_v"],
+            "is_floor": known["is_floor"].astype(bool),
             "kld_mean": known["kld_mean"].astype(float),
             "low": known["kld_low"].astype(float).clip(lower=floor),
             "high": known["kld_high"].astype(float),

@@ -66,6 +66,8 @@ def _check_html(row: Row) -> str:
     if known:
         look, shown = known
         why = as_html(text_of(row["check_reason"]))
+        score = row.get("check_score")
+        shown += "" if score is None or pd.isna(score) else f" · score {score:.2f}"
         lines.append(f'<div class="liob-{look}" title="{why}">{shown}</div><div class="note">{why}</div>')
     return "".join(lines)
 

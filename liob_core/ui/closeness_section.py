@@ -7,11 +7,13 @@ import pandas as pd
 import streamlit as st
 
 from liob_core.analysis import words
-from liob_core.charts.closeness import GUIDES_NOTE, closeness_ladder
+from liob_core.analysis.cache_costs import cache_type
+from liob_core.charts.quality_pictures import ladder_picture
 from liob_core.charts.theme import variant_colours
 from liob_core.metrics import METRICS
 from liob_core.ui import reads
-from liob_core.ui.blocks import show_chart, show_unknown, show_warnings
+from liob_core.ui.blocks import show_unknown, show_warnings
+from liob_core.ui.pictures import show_picture
 from liob_core.ui.run_view import RunView
 from liob_core.ui.style import current_look
 from liob_core.ui.table import Cell, Column, Note, show_table
@@ -26,16 +28,15 @@ _TWO_ERRORS = (
 
 
 def show_closeness(view: RunView) -> None:
-    """The ladder, what is broken, the table; nothing measured says so."""
+    """The ladder and the table; nothing measured says so."""
     table = view.frame("closeness")
     facts = reads.closeness(view.database, view.run_id)
     if facts is None:
         show_unknown("Closeness to the reference", _why_missing(table))
         return
-    for sentence in facts["broken"]:
-        st.warning(literal(sentence), icon=":material/broken_image:")
     if table["kld_mean"].notna().any():
-        _show_ladder(view, table, facts)
+        picture = ladder_picture(table, facts, current_look(), origin=view.origin)
+        show_picture(picture, file_stem=view.file_stem)
     _show_table(table)
     st.caption(literal(f"{facts['basis']}. {facts['build']}. {_TWO_ERRORS}"))
     show_warnings(facts["notes"])
@@ -46,14 +47,6 @@ def _why_missing(table: pd.DataFrame) -> str:
         return "not measured in this run; add the task Closeness to a new benchmark"
     failed = table.to_dict("records")[0]
     return f"{failed['variant']} ended as {failed['ending']}: {failed['reason']}"
-
-
-def _show_ladder(view: RunView, table: pd.DataFrame, facts: dict[str, Any]) -> None:
-    caption = view.caption(
-        f"Lines are 95 % intervals over {facts['basis']}", GUIDES_NOTE, f"Build: {facts['build']}"
-    )
-    chart = closeness_ladder(table, current_look(), caption=caption)
-    show_chart(chart, alt_text="KL divergence of each variant from the reference against its true bits")
 
 
 def _show_table(table: pd.DataFrame) -> None:
@@ -118,9 +111,7 @@ def _rate(row: Row) -> Cell:
 
 
 def _cache(row: Row) -> Cell:
-    same = row["kv_type_k"] == row["kv_type_v"]
-    kinds = row["kv_type_k"] if same else f"{row['kv_type_k']} and {row['kv_type_v']}"
-    return Cell(text=str(kinds), notes=(Note(words.memory(row["need_kv_bytes"])),))
+    return Cell(text=cache_type(row), notes=(Note(words.memory(row["need_kv_bytes"])),))
 
 
 def _estimate(

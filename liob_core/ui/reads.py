@@ -8,8 +8,21 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from liob_core.analysis import answers, engines, overview, resources, results, runs, tradeoff
+from liob_core.analysis import (
+    answers,
+    categories,
+    engines,
+    judged,
+    overlaps,
+    overview,
+    resources,
+    results,
+    runs,
+    tradeoff,
+)
 from liob_core.analysis.answers import PromptFacts
+from liob_core.analysis.cache_costs import cache_costs
+from liob_core.analysis.closeness import broken_sizes as find_broken_sizes
 from liob_core.analysis.closeness import closeness_facts, closeness_table
 from liob_core.analysis.history import history
 from liob_core.analysis.resources import Extent
@@ -28,6 +41,14 @@ _FRAMES: Mapping[str, Callable[..., pd.DataFrame]] = {
     "tradeoff": tradeoff.tradeoff,
     "engines": engines.same_weights,
     "closeness": closeness_table,
+    "cache_costs": cache_costs,
+    "check_categories": categories.check_categories,
+    "score_categories": categories.score_categories,
+    "overlaps": overlaps.overlaps,
+    "judges": judged.judges,
+    "judge_scores": judged.scores,
+    "judge_pairs": judged.pairs,
+    "calibration": judged.calibration,
     "prompts": answers.prompts,
     "answers": answers.answers,
     "resource_lines": resources.lines,
@@ -70,6 +91,16 @@ def headline(database: Path, run_id: str) -> dict[str, Any]:
 def closeness(database: Path, run_id: str) -> dict[str, Any] | None:
     """What a run's closeness says in words; None where it was not measured."""
     return _closeness(str(database), _stamp(database), run_id)
+
+
+def broken_sizes(database: Path, run_id: str) -> tuple[str, ...]:
+    """A sentence for each variant that is broken at its size, and one for the bits at which that begins."""
+    return _broken_sizes(str(database), _stamp(database), run_id)
+
+
+def not_comparable(database: Path, run_id: str, metric: str) -> list[str]:
+    """A sentence for each variant whose metric must not be ranked; a few rows by key, so read anew."""
+    return categories.not_comparable(database, run_id, metric)
 
 
 def prompt(database: Path, run_id: str, prompt_id: str) -> PromptFacts:
@@ -123,6 +154,11 @@ def _headline(database: str, stamp: tuple[int, int], run_id: str) -> dict[str, A
 def _closeness(database: str, stamp: tuple[int, int], run_id: str) -> dict[str, Any] | None:
     found = closeness_facts(Path(database), run_id)
     return None if found is None else asdict(found)
+
+
+@st.cache_data(ttl=3600, max_entries=64, show_spinner=False)
+def _broken_sizes(database: str, stamp: tuple[int, int], run_id: str) -> tuple[str, ...]:
+    return find_broken_sizes(Path(database), run_id)
 
 
 @st.cache_data(ttl=3600, max_entries=64, show_spinner=False)

@@ -1,6 +1,6 @@
 import pandas as pd
 
-from liob_core.charts.closeness import closeness_ladder
+from liob_core.charts.closeness import closeness_ladder, floor_note
 from liob_core.charts.theme import LIGHT, Caption
 
 
@@ -13,6 +13,9 @@ def table(**changes):
             "kld_mean": [None, 0.002, 0.4],
             "kld_low": [None, -0.001, 0.3],
             "kld_high": [None, 0.005, 0.5],
+            "kv_type_k": "f16",
+            "kv_type_v": "f16",
+            "is_floor": False,
         }
     )
     return frame.assign(**changes)
@@ -46,3 +49,13 @@ def test_only_guides_near_the_points_are_drawn():
     near = table(kld_mean=[None, 0.2, 0.4], kld_low=[None, 0.15, 0.3])
     rows, _ = data_of(closeness_ladder(near, LIGHT, caption=Caption()))
     assert {row["guide"] for row in rows if "guide" in row} == {"Q3_K_M", "Q2_K"}
+
+
+def test_a_noise_floor_is_drawn_only_where_one_was_measured():
+    rows, _ = data_of(closeness_ladder(table(), LIGHT, caption=Caption()))
+    assert floor_note(table()) == []
+    assert not any(row.get("name") == "noise floor" for row in rows)
+    measured = table(is_floor=[False, True, False])
+    rows, _ = data_of(closeness_ladder(measured, LIGHT, caption=Caption()))
+    assert [row["kld"] for row in rows if row.get("name") == "noise floor"] == [0.002]
+    assert floor_note(measured) == ["Noise floor: Q8_0, the reference itself on other kernels"]

@@ -1,0 +1,1 @@
+"""The parts of the Quality page: closeness, checks by category, judges."""

@@ -1,0 +1,70 @@
+"""Memory saved and closeness lost by a compressed KV cache."""
+
+import pytest
+
+from liob_core.analysis.cache_costs import cache_costs
+from liob_core.analysis.closeness import closeness_facts, closeness_table
+from tests.unit.analysis.test_closeness import fidelity
+
+CACHES = {"f16": 96 * 2**20, "q8_0": 51 * 2**20, "q4_0": 27 * 2**20}
+
+
+def run_of_caches(writer):
+    writer.run(tasks=["closeness"])
+    for weights, bpw in (("F16", 16.0), ("Q4", 4.5)):
+        for kv_type, n_bytes in CACHES.items():
+            cache = {"kv_type_k": kv_type, "kv_type_v": kv_type, "need_kv_bytes": n_bytes}
+            about = {"weights_sha256": weights, "is_reference": (weights, kv_type) == ("F16", "f16")}
+            writer.variant(f"{weights} KV {kv_type}", bpw, **cache, **about)
+    writer.variant("Q2", 3.0, weights_sha256="Q2", kv_type_k="f16", kv_type_v="f16", need_kv_bytes=1)
+    fidelity(writer, "F16 KV f16")
+    fidelity(writer, "F16 KV q8_0", 0.0001, kld=0.0004)
+    fidelity(writer, "F16 KV q4_0", 0.02, kld=0.01)
+    fidelity(writer, "Q4 KV f16", 0.03, kld=0.03)
+    fidelity(writer, "Q4 KV q8_0", 0.031, kld=0.031)
+    fidelity(writer, "Q4 KV q4_0", 0.06, kld=0.05)
+    fidelity(writer, "Q2", 0.6, kld=0.5)
+    writer.summarize()
+    return writer.close()
+
+
+def test_each_cache_is_compared_with_the_same_weights(writer):
+    costs = cache_costs(run_of_caches(writer), writer.run_id).set_index("variant")
+    # Weights that ran with one cache alone have nothing to say here.
+    assert "Q2" not in costs.index
+    compressed = costs.loc["F16 KV q8_0"]
+    assert compressed["saved_bytes"] == 45 * 2**20
+    assert compressed["saved_share"] == pytest.approx(45 / 96)
+    assert compressed["words"] == "not distinguishable"
+    assert costs.loc["F16 KV q4_0", "words"] == "perplexity 2.0 % higher"
+    other = costs.loc["Q4 KV q4_0"]
+    assert (other["base"], other["ln_cost"]) == ("Q4 KV f16", pytest.approx(0.03))
+    assert other["words"].startswith("perplexity 3.0 % higher (no interval")
+    assert other["memory_bytes"] == 4.5 * 2**27 + 27 * 2**20
+
+
+def test_a_run_with_one_type_of_cache_has_no_such_table(writer):
+    writer.run(tasks=["closeness"])
+    for label in ("F16", "Q4"):
+        writer.variant(label, 8.0, weights_sha256=label, kv_type_k="f16", kv_type_v="f16", need_kv_bytes=1)
+        fidelity(writer, label, None if label == "F16" else 0.01, kld=0.01)
+    writer.summarize()
+    assert cache_costs(writer.close(), writer.run_id).empty
+
+
+def test_the_noise_floor_is_the_reference_itself_on_other_kernels(writer):
+    writer.run(tasks=["closeness"])
+    same = {"weights_sha256": "w", "kv_type_k": "f16", "kv_type_v": "f16"}
+    writer.variant("F16", 16.0, **same)
+    writer.variant("F16 on the GPU", 16.0, **same, gpu_layers=99)
+    writer.variant("F16 again", 16.0, **same)
+    fidelity(writer, "F16")
+    fidelity(writer, "F16 on the GPU", 0.001, kld=0.0003)
+    fidelity(writer, "F16 again", 0.0, kld=0.0)
+    writer.summarize()
+    db = writer.close()
+    table = closeness_table(db, writer.run_id).set_index("variant")
+    # The same kernels are 0 by construction, which is no measurement of the noise.
+    assert table["is_floor"].to_dict() == {"F16": False, "F16 on the GPU": True, "F16 again": False}
+    notes = " ".join(closeness_facts(db, writer.run_id).notes)
+    assert "Changes of perplexity as small as that hold for this build only: F16 on the GPU" in notes
