@@ -20,16 +20,21 @@ def origin(facts: RunFacts) -> tuple[str, str]:
 def how(facts: RunFacts) -> str:
     """How the run was made: requests, blocks, prompts, engine, settings."""
     parts = [
-        f"{facts.n_samples} requests",
-        f"{facts.n_blocks} blocks" if facts.n_blocks else None,
+        f"{facts.n_samples} requests" if facts.n_samples else _without_requests(facts),
+        f"{facts.n_blocks} blocks" if facts.n_blocks and facts.n_samples else None,
         f"{facts.n_suite_prompts} prompts of {facts.suite}" if facts.suite else None,
-        f"{facts.engine} {facts.engine_version or ''}".strip(),
+        f"{facts.engine} {facts.engine_version or ''}".strip() if facts.n_samples else None,
         f"context {facts.n_ctx}" if facts.n_ctx else None,
         f"{facts.threads} thread{'s' if facts.threads != 1 else ''}" if facts.threads else None,
-        f"answers up to {facts.max_tokens} tokens" if facts.max_tokens else None,
+        f"answers up to {facts.max_tokens} tokens" if facts.max_tokens and facts.n_samples else None,
         f"run {facts.run_id}",
     ]
     return " · ".join(part for part in parts if part)
+
+
+def _without_requests(facts: RunFacts) -> str:
+    """What a run was that sent no request to an engine."""
+    return "closeness alone, without an engine" if facts.tasks == ("closeness",) else "no request was sent"
 
 
 def _day(facts: RunFacts) -> str | None:
