@@ -10,8 +10,8 @@ from liob_core.config import Settings
 from liob_core.types import LoadSettings
 from liob_core.ui.blocks import show_step
 
-_CTX, _THREADS, _KV, _MMAP = "liob_new_ctx", "liob_new_threads", "liob_new_kv", "liob_new_mmap"
-_KV_TYPES = ("f16", "q8_0", "q4_0")
+_CTX, _THREADS, KV_KEY, _MMAP = "liob_new_ctx", "liob_new_threads", "liob_new_kv", "liob_new_mmap"
+KV_TYPES = ("f16", "q8_0", "q4_0")
 _MODE = "liob_new_prompt_mode"
 _PROMPTS = {
     "reference": "One template for all",
@@ -32,7 +32,7 @@ class RunLimits:
 def load_settings_asked(settings: Settings) -> LoadSettings:
     """The load settings as the fields of step 3 stand, which are drawn after step 1 needs them."""
     state = st.session_state
-    kv_type = str(state.get(_KV, _KV_TYPES[0]))
+    kv_type = str(state.get(KV_KEY, KV_TYPES[0]))
     return LoadSettings(
         n_ctx=int(state.get(_CTX, DEFAULT_CTX)),
         threads=int(state.get(_THREADS, settings.threads or default_threads())),
@@ -63,13 +63,13 @@ def pick_limits(settings: Settings) -> RunLimits:
 def _pick_advanced() -> tuple[int, str]:
     state = st.session_state
     values = (
-        f"KV cache {state.get(_KV, 'f16')} · seed {state.get('liob_new_seed', 1)} · "
+        f"KV cache {state.get(KV_KEY, 'f16')} · seed {state.get('liob_new_seed', 1)} · "
         f"{'mapped file' if state.get(_MMAP) else 'weights read into memory'} · "
         f"{_PROMPTS[state.get(_MODE, 'reference')].lower()}"
     )
     with st.expander(f"Advanced: {values}", key="liob_new_advanced"):
         left, right = st.columns(2)
-        left.selectbox("KV cache type", _KV_TYPES, key=_KV, help="A smaller type is another variant.")
+        left.selectbox("KV cache type", KV_TYPES, key=KV_KEY, help="A smaller type is another variant.")
         seed = right.number_input("Seed", 0, 2**32 - 2, 1, key="liob_new_seed")
         st.toggle("Map the file instead of reading it into memory", key=_MMAP)
         mode = st.selectbox(

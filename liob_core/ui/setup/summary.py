@@ -16,6 +16,7 @@ from liob_core.types import RunSpec, Task
 from liob_core.ui.blocks import show_warnings
 from liob_core.ui.guard import show_error
 from liob_core.ui.nav import button_to, open_page
+from liob_core.ui.setup.closeness_step import reference_name, with_caches
 from liob_core.ui.setup.limits_step import RunLimits
 from liob_core.ui.setup.variants_step import Choice
 from liob_core.ui.setup.work_step import Work
@@ -62,17 +63,19 @@ def _draft(settings: Settings, choice: Choice, work: Work, limits: RunLimits) ->
             Choices(
                 engine=engines.names[0],
                 engine_url=engines.url,
-                variants=choice.variants,
+                variants=tuple(with_caches(choice.variants, work.kv_types)),
                 tasks=work.tasks,
                 suite=work.suite,
                 closeness=work.closeness,
-                reference=choice.reference,
+                reference=reference_name(choice.variants, choice.reference)
+                if work.kv_types
+                else choice.reference,
                 n_blocks=work.n_blocks,
                 max_tokens=limits.max_tokens,
                 seed=limits.seed,
                 monitor_hz=settings.monitor_hz,
                 prompt_mode=limits.prompt_mode,
-                allow_code=settings.allow_code,
+                allow_code=work.allow_code,
             )
         )
     except LiobError as error:

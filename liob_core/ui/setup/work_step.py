@@ -4,21 +4,20 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from liob_core.bench.closeness import check_add_on, make_ask
+from liob_core.bench.closeness import check_add_on
 from liob_core.bench.spec import PRESETS
 from liob_core.config import SHIPPED_SUITES, Settings
 from liob_core.errors import LiobError
-from liob_core.quality.closeness.corpora import BUNDLED, WIKITEXT
 from liob_core.suites.load import SuiteInfo, list_suites, load_suite, suite_from_text
 from liob_core.types import ClosenessAsk, Suite, Task
 from liob_core.ui.blocks import show_step
 from liob_core.ui.guard import show_error
+from liob_core.ui.setup.closeness_step import ClosenessChoice, pick_closeness
+from liob_core.ui.setup.code_step import pick_code
 from liob_core.ui.text import literal
 
 PASTE = "Paste prompts"
 _TASK_NAMES = {Task.SPEED: "Speed", Task.SUITE: "Answers to a suite", Task.CLOSENESS: "Closeness"}
-_OWN_TEXT = "a file of mine"
-_TEXTS = {BUNDLED: "Bundled book (English, 1892)", WIKITEXT: "WikiText-2, 0.7 MB from the Hub"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +28,8 @@ class Work:
     suite: Suite | None
     n_blocks: int
     closeness: ClosenessAsk | None = None
+    kv_types: tuple[str, ...] = ()  # each a variant of its own; none: as the load settings say
+    allow_code: bool = False
 
 
 def pick_work(settings: Settings) -> Work:
@@ -50,7 +51,8 @@ def pick_work(settings: Settings) -> Work:
         if problem is not None:
             st.caption(f":material/extension: {literal(problem)}")
         suite = _pick_suite(settings) if Task.SUITE in tasks else None
-        closeness = _pick_text(settings) if Task.CLOSENESS in tasks else None
+        allow_code = pick_code(suite, settings)
+        closeness = pick_closeness(settings) if Task.CLOSENESS in tasks else ClosenessChoice()
         preset = st.segmented_control(
             "Blocks",
             list(PRESETS),
@@ -59,7 +61,14 @@ def pick_work(settings: Settings) -> Work:
             key="liob_new_preset",
             help="One block is one load of each variant and one repetition. Intervals are over blocks.",
         )
-        return Work(tasks=tuple(tasks), suite=suite, n_blocks=PRESETS[preset or "quick"], closeness=closeness)
+        return Work(
+            tasks=tuple(tasks),
+            suite=suite,
+            n_blocks=PRESETS[preset or "quick"],
+            closeness=closeness.ask,
+            kv_types=closeness.kv_types,
+            allow_code=allow_code,
+        )
 
 
 def _missing_add_on() -> str | None:
@@ -69,31 +78,6 @@ def _missing_add_on() -> str | None:
     except LiobError as error:
         return str(error)
     return None
-
-
-def _pick_text(settings: Settings) -> ClosenessAsk | None:
-    """The text and the windows of the task closeness; None where there is no such text."""
-    left, middle, right = st.columns(3)
-    chosen = left.selectbox(
-        "Text",
-        [*_TEXTS, _OWN_TEXT],
-        format_func=lambda name: _TEXTS.get(name, name.capitalize()),
-        key="liob_new_text",
-        help="Closeness is closeness on this text: for code or another language take a file of that kind.",
-    )
-    n_ctx = middle.number_input("Window, tokens", 32, 1_000_000, 512, step=128, key="liob_new_window")
-    n_windows = right.number_input(
-        "Windows", 1, 100_000, 32, key="liob_new_windows", help="Spread over the text; below 8 no verdict."
-    )
-    name = chosen
-    if chosen == _OWN_TEXT:
-        name = st.text_input("Its path", key="liob_new_text_path", placeholder="/home/me/notes.txt").strip()
-    try:
-        with st.spinner("Reading the text"):
-            return make_ask(name, settings.cache_dir, n_ctx=n_ctx, n_windows=n_windows) if name else None
-    except LiobError as error:
-        show_error(error)
-        return None
 
 
 def _pick_suite(settings: Settings) -> Suite | None:
