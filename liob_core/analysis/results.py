@@ -26,17 +26,35 @@ DELTA_METRICS = (
 # Many bits to few, and the reference before all: the order of every table and legend.
 LADDER = "is_reference DESC, bpw DESC NULLS LAST, position"
 
+# A percentile near the end has no upper bound below some number of values; then it is not known.
+_PERCENTILE_FROM = {"p50": 1, "p90": 29, "p99": 299}
+
+
+def _percentiles(metric: str) -> str:
+    """Columns of SQL: how many values of `metric` a variant has, and its percentiles, in its unit."""
+    columns = [f"count({metric}) AS {metric}_n"]
+    columns += [
+        f"if(count({metric}) >= {n}, quantile_cont({metric}, {int(name[1:]) / 100}), NULL) AS {metric}_{name}"
+        for name, n in _PERCENTILE_FROM.items()
+    ]
+    return ", ".join(columns)
+
+
 _LATENCIES = f"""
     WITH timed AS (
-        SELECT
-            variant, task, shape, prompt_id, block, ttft_ms, tpot_ms, e2e_ms, output_tokens,
-            count(*) OVER (PARTITION BY variant) AS n_samples,
-            row_number() OVER (PARTITION BY variant ORDER BY hash(sample_id)) AS place
+        SELECT variant, task, shape, prompt_id, block, ttft_ms, tpot_ms, e2e_ms, output_tokens, sample_id
         FROM raw.samples
         WHERE run_id = $run_id AND task = $task AND (task = 'suite' OR shape = 'chat512') AND {USABLE}
+    ), drawn AS (
+        SELECT *, row_number() OVER (PARTITION BY variant ORDER BY hash(sample_id)) AS place FROM timed
+    ), whole AS (
+        SELECT variant, count(*) AS n_samples, {_percentiles("ttft_ms")}, {_percentiles("tpot_ms")}
+        FROM timed GROUP BY variant
     )
-    SELECT variants.variant, variants.is_reference, variants.bpw, timed.* EXCLUDE (variant, place)
-    FROM timed JOIN raw.variants AS variants USING (variant)
+    SELECT
+        variants.variant, variants.is_reference, variants.bpw,
+        drawn.* EXCLUDE (variant, place, sample_id), whole.* EXCLUDE (variant)
+    FROM drawn JOIN whole USING (variant) JOIN raw.variants AS variants USING (variant)
     WHERE variants.run_id = $run_id
         AND place <= {MAX_ROWS} // (SELECT count(*) FROM raw.variants WHERE run_id = $run_id)
     ORDER BY {LADDER}, block, prompt_id
@@ -159,7 +177,8 @@ def latencies(db: Path, run_id: str) -> pd.DataFrame:
     """Single requests of the timing task, an even random share of each variant's, at most 2,000 rows.
 
     Columns: variant, is_reference, bpw, task, shape, prompt_id, block, ttft_ms, tpot_ms, e2e_ms,
-    output_tokens, n_samples (how many the variant has in all).
+    output_tokens, n_samples (how many the variant has in all); of all of them, for ttft_ms and tpot_ms:
+    `<metric>_n` values and `<metric>_p50`, `_p90` (from 29 values on), `_p99` (from 299), NULL below.
     """
     with database.read(db) as con:
         parameters = {"run_id": run_id, "task": timing_task(con, run_id)}

@@ -94,10 +94,12 @@ def latency_pictures(
     """Time to first token and time per token of single requests."""
     shown, total = len(samples), int(samples.drop_duplicates("variant")["n_samples"].sum())
     n = f"All {total} requests" if shown == total else f"{shown} of {total} requests, an even random share"
-    caption = Caption(notes=(f"{n}; the mark is the median",), origin=origin)
     pictures = []
     for metric in ("ttft_ms", "tpot_ms"):
         label = METRICS[metric].label
+        caption = Caption(
+            notes=(f"{n}; the mark is the median, p50{_left_out(samples, metric)}",), origin=origin
+        )
         picture = Picture(
             name=metric,
             title=label,
@@ -110,6 +112,13 @@ def latency_pictures(
             chart = latency_strip(table, samples, look, metric=metric, caption=caption)
             pictures.append(replace(picture, chart=chart))
     return pictures
+
+
+def _left_out(samples: pd.DataFrame, metric: str) -> str:
+    """Why a percentile is not told: what is known of it from so few requests has no upper bound."""
+    if samples[f"{metric}_p90"].isna().any():
+        return "; p90 wants 29 requests"
+    return "; p99 wants 299" if samples[f"{metric}_p99"].isna().any() else ""
 
 
 def memory_picture(table: pd.DataFrame, parts: pd.DataFrame, look: Look, *, origin: Origin) -> Picture:

@@ -9,6 +9,8 @@ from liob_core.analysis import words
 from liob_core.charts.theme import Caption, Ladder, Look, dressed, row_height
 from liob_core.metrics import METRICS
 
+PERCENTILES = ("p50", "p90", "p99")
+
 
 def rate_dots(
     table: pd.DataFrame, blocks: pd.DataFrame, look: Look, *, metric: str, shape: str, caption: Caption
@@ -73,28 +75,57 @@ def _rates(table: pd.DataFrame, metric: str, shape: str) -> pd.DataFrame:
 def latency_strip(
     table: pd.DataFrame, samples: pd.DataFrame, look: Look, *, metric: str, caption: Caption
 ) -> Any:
-    """Every request as a tick and each variant's median as a mark, in ms.
+    """Every request as a tick, each variant's median as a mark and its percentiles in words, in ms.
 
     `samples` is `latencies`, at most 2,000 rows; `metric` is ttft_ms or tpot_ms.
     """
     ladder = Ladder.of(table, look)
     known = samples[["variant", metric]].rename(columns={metric: "value"}).dropna()
-    base = alt.Chart(known).encode(y=ladder.y, color=ladder.colour)
-    ticks = base.mark_tick(thickness=1.5, size=22, opacity=0.4).encode(
-        x=alt.X("value:Q", title="ms", scale=alt.Scale(zero=True)),
+    whole = _percentiles(samples, metric)
+    x = alt.X("value:Q", title="ms", scale=alt.Scale(zero=True))
+    ticks = (
+        alt.Chart(known)
+        .mark_tick(thickness=1.5, size=20, opacity=0.4)
+        .encode(
+            y=ladder.y,
+            x=x,
+            color=ladder.colour,
+            tooltip=[
+                alt.Tooltip("variant:N", title="Variant"),
+                alt.Tooltip("value:Q", title="ms", format=".6~r"),
+            ],
+        )
+    )
+    told = alt.Chart(whole).encode(
+        y=ladder.y,
         tooltip=[
             alt.Tooltip("variant:N", title="Variant"),
-            alt.Tooltip("value:Q", title="ms", format=".6~r"),
+            alt.Tooltip("words:N", title=METRICS[metric].label),
+            alt.Tooltip("n:Q", title="Requests", format=","),
         ],
     )
-    middle = base.mark_point(size=120, filled=True, opacity=1, stroke=look.page, strokeWidth=1.5).encode(
-        x="median(value):Q",
-        shape=ladder.shape,
-        tooltip=[
-            alt.Tooltip("variant:N", title="Variant"),
-            alt.Tooltip("median(value):Q", title="Median, ms", format=".6~r"),
-            alt.Tooltip("count():Q", title="Requests shown"),
-        ],
+    middle = told.mark_point(size=120, filled=True, opacity=1, stroke=look.page, strokeWidth=1.5).encode(
+        x=x, color=ladder.colour, shape=ladder.shape
+    )
+    # At the end of the row, above its ticks, so that a number never lies on one.
+    text = told.mark_text(align="right", dy=-18, fontSize=11).encode(
+        x=alt.value(alt.ExprRef("width")), text="words:N", color=alt.value(look.muted)
     )
     title = METRICS[metric].label
-    return dressed([ticks, middle], look, height=row_height(len(table)), title=title, caption=caption)
+    return dressed([ticks, middle, text], look, height=row_height(len(table)), title=title, caption=caption)
+
+
+def _percentiles(samples: pd.DataFrame, metric: str) -> pd.DataFrame:
+    """One row a variant: n, its median in ms, and the percentiles that n allows, in words."""
+    columns = {f"{metric}_n": "n", **{f"{metric}_{name}": name for name in PERCENTILES}}
+    whole = samples.drop_duplicates("variant")[["variant", *columns]].rename(columns=columns)
+    whole = whole.dropna(subset=["p50"])
+    return whole.assign(
+        value=whole["p50"].astype(float),
+        words=[
+            ", ".join(
+                f"{name} {words.seconds(row[name] / 1e3)}" for name in PERCENTILES if pd.notna(row[name])
+            )
+            for row in whole.to_dict("records")
+        ],
+    )[["variant", "n", "value", "words"]]

@@ -58,11 +58,28 @@ def test_latencies_never_exceed_2000_rows_and_say_how_many_there_are(writer):
     for label, bpw in (("F16", 16.0), ("Q8_0", 8.5)):
         writer.variant(label, bpw)
         for prompt in range(1500):
-            writer.answer(label, f"p{prompt}")
+            writer.answer(label, f"p{prompt}", ttft_ms=float(prompt))
     writer.summarize()
     frame = results.latencies(writer.close(), writer.run_id)
     assert frame.groupby("variant").size().to_dict() == {"F16": 1000, "Q8_0": 1000}
     assert set(frame["n_samples"]) == {1500}
+    # Of all 1,500 values, 0 to 1,499, not of those drawn; between two values by linear interpolation.
+    for name, ms in (("p50", 749.5), ("p90", 1349.1), ("p99", 1484.01)):
+        assert frame[f"ttft_ms_{name}"].unique() == pytest.approx([ms])
+
+
+def test_percentile_that_so_few_values_cannot_bound_is_unknown(writer):
+    writer.run(tasks=["suite"])
+    for label, n in (("F16", 28), ("Q8_0", 29), ("Q4_0", 299)):
+        writer.variant(label, 8)
+        for prompt in range(n):
+            writer.answer(label, f"p{prompt}", tpot_ms=float(prompt))
+    writer.summarize()
+    rows = results.latencies(writer.close(), writer.run_id).drop_duplicates("variant").set_index("variant")
+    assert rows["tpot_ms_n"].to_dict() == {"F16": 28, "Q8_0": 29, "Q4_0": 299}
+    assert rows["tpot_ms_p50"].notna().all()
+    assert rows["tpot_ms_p90"].notna().to_dict() == {"F16": False, "Q8_0": True, "Q4_0": True}
+    assert rows["tpot_ms_p99"].notna().to_dict() == {"F16": False, "Q8_0": False, "Q4_0": True}
 
 
 def test_memory_parts_add_up_to_the_peak(writer):

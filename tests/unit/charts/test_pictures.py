@@ -90,16 +90,42 @@ def test_picture_says_where_it_comes_from(table: pd.DataFrame, blocks: pd.DataFr
         assert words in texts_of(spec)
 
 
-def test_latency_shows_every_request(table: pd.DataFrame) -> None:
-    samples = pd.DataFrame({"variant": ["F16", "F16", "Q8_0"], "ttft_ms": [10.0, None, 12.0]})
+def latencies(values: dict[str, list[float | None]], **whole: dict[str, float | None]) -> pd.DataFrame:
+    """The frame `latencies`: requests in ms by variant, and what is known of all of a variant's requests."""
+    frame = pd.DataFrame(
+        [(v, ms) for v, all_ms in values.items() for ms in all_ms], columns=["variant", "ttft_ms"]
+    )
+    frame["ttft_ms_n"] = frame["variant"].map(frame.groupby("variant")["ttft_ms"].count())
+    for name in ("p50", "p90", "p99"):
+        frame[f"ttft_ms_{name}"] = frame["variant"].map(whole.get(name, {})).astype(float)
+    return frame
+
+
+def test_latency_shows_every_request_and_the_median_of_all(table: pd.DataFrame) -> None:
+    samples = latencies({"F16": [10.0, None], "Q8_0": [12.0]}, p50={"F16": 10.0, "Q8_0": 11.5})
 
     spec = latency_strip(table, samples, LIGHT, metric="ttft_ms", caption=CAPTION).to_dict()
 
     assert [row["value"] for row in rows_of(spec, "tick")[0]] == [10.0, 12.0]
+    assert [row["value"] for row in rows_of(spec, "point")[0]] == [10.0, 11.5]
+
+
+def test_latency_tells_only_the_percentiles_that_are_known(table: pd.DataFrame) -> None:
+    samples = latencies(
+        {"F16": [10.0], "Q8_0": [12.0], "Q2_K": [9.0]},
+        p50={"F16": 10.0, "Q8_0": 1234.0},
+        p90={"F16": 20.0},
+        p99={"F16": 2500.0},
+    )
+
+    spec = latency_strip(table, samples, LIGHT, metric="ttft_ms", caption=CAPTION).to_dict()
+
+    told = {row["variant"]: row["words"] for row in rows_of(spec, "text")[0]}
+    assert told == {"F16": "p50 10.0 ms, p90 20.0 ms, p99 2.50 s", "Q8_0": "p50 1.23 s"}
 
 
 def test_two_thousand_requests_can_be_drawn(table: pd.DataFrame) -> None:
-    samples = pd.DataFrame({"variant": ["F16"] * 2_000, "ttft_ms": np.arange(2_000.0)})
+    samples = latencies({"F16": [float(ms) for ms in range(2_000)]}, p50={"F16": 999.5})
 
     spec = latency_strip(table, samples, LIGHT, metric="ttft_ms", caption=CAPTION).to_dict()
 
@@ -143,7 +169,7 @@ def test_memory_without_any_prediction_has_no_tick(table: pd.DataFrame) -> None:
 
     spec = memory_bars(table, parts, LIGHT, caption=CAPTION).to_dict()
 
-    assert rows_of(spec, "tick")[0] == []
+    assert rows_of(spec, "tick") == []
     assert len(rows_of(spec, "bar")[0]) == 1
 
 
