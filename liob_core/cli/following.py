@@ -13,7 +13,7 @@ from liob_core.cli.output import err
 from liob_core.config import Settings
 from liob_core.errors import LiobError
 
-FOLLOW_EVERY_S = 0.25
+FOLLOW_EVERY_S = 0.5  # as often as the worker tells; more would only take time from what is measured
 
 
 def follow(run_id: str, settings: Settings, *, as_json: bool) -> None:
@@ -39,7 +39,7 @@ def follow(run_id: str, settings: Settings, *, as_json: bool) -> None:
 
 def _watch(run_id: str, settings: Settings) -> RunStatus:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=err, transient=True) as bar:
+    with Progress(*columns, console=err, transient=True, refresh_per_second=1 / FOLLOW_EVERY_S) as bar:
         row = bar.add_task("starting", total=None)
         while True:
             status = jobs.read_status(run_id, settings)

@@ -2,27 +2,17 @@
 
 import hashlib
 import os
-from dataclasses import dataclass
 from pathlib import Path
 
 from liob_core.config import SHIPPED_DIR
 from liob_core.errors import FileError, MissingError, UsageError
+from liob_core.quality.closeness.records import Text
 
 BUNDLED, WIKITEXT = "bundled", "wikitext-2"
 _BUNDLED_FILE = SHIPPED_DIR / "corpora" / "adventures-1892.txt"
 _WIKITEXT_REPO = "Salesforce/wikitext"
 _WIKITEXT_FILE = "wikitext-2-raw-v1/test-00000-of-00001.parquet"
 _MAX_BYTES = 256 * 2**20  # more would take minutes to cut into tokens, and no evaluation reads as much
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Text:
-    """A text by its name and the digest of its bytes; figures are of this text alone."""
-
-    name: str
-    path: str
-    sha256: str
-    n_bytes: int
 
 
 def find_text(name: str, cache_dir: Path, *, endpoint: str | None = None) -> Text:

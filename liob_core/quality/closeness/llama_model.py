@@ -23,10 +23,13 @@ from liob_core.quality.closeness.records import UNQUANTIZED_KV
 from liob_core.quality.closeness.windows import Piece
 
 last_lines: deque[str] = deque(maxlen=8)
+_DEBUG = 1  # GGML_LOG_LEVEL_DEBUG
 
 
 @api.llama_log_callback  # type: ignore[untyped-decorator]
-def _on_log(_level: int, text: bytes, _user_data: ctypes.c_void_p) -> None:
+def _on_log(level: int, text: bytes, _user_data: ctypes.c_void_p) -> None:
+    if level == _DEBUG:  # several lines for every window
+        return
     line = text.decode("utf-8", errors="replace")
     sys.stderr.write(line)
     if line.strip(" .\n"):

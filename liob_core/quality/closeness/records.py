@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from liob_core.errors import UsageError
-from liob_core.quality.closeness.corpora import Text
 from liob_core.quality.closeness.windows import MIN_CONTEXT
 from liob_core.types import JsonValue
 
@@ -32,6 +31,16 @@ class Ending(StrEnum):
     ENGINE_ERROR = "engine_error"
     DISK_FULL = "disk_full"
     NO_REFERENCE = "no_reference"  # the reference itself could not be evaluated
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Text:
+    """A text by its name and the digest of its bytes; figures are of this text alone."""
+
+    name: str
+    path: str
+    sha256: str
+    n_bytes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,9 +5,8 @@ from dataclasses import replace
 import pytest
 
 from liob_core.errors import MissingError
-from liob_core.quality.closeness.corpora import Text
 from liob_core.quality.closeness.plan import Plan, make_plan
-from liob_core.quality.closeness.records import Candidate, ClosenessSpec
+from liob_core.quality.closeness.records import Candidate, ClosenessSpec, Text
 from tests.unit.quality.closeness.headers import header
 
 GB = 10**9

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from liob_core.errors import UsageError
-from liob_core.quality.closeness.corpora import Text
 from liob_core.quality.closeness.records import (
     Candidate,
     ClosenessSpec,
+    Text,
     WindowScore,
     check_spec,
     score_from_json,
