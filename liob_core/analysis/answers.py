@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 
 from liob_core.errors import UsageError
-from liob_core.store import database
+from liob_core.store import database, schema
 
 # One answer a prompt and variant: the one of the first block in which the suite ran.
 _GRADED = """
@@ -51,20 +51,36 @@ _PROMPTS = f"""
     LIMIT 2000
 """  # noqa: S608 - no text from outside
 
+# The answers to one prompt with one seed: of the first block that has it, which for all but several seeds is
+# the graded one.
+_ASKED = """
+    SELECT * FROM raw.samples
+    WHERE run_id = $run_id AND prompt_id = $prompt_id AND task = 'suite' AND NOT warmup AND block = (
+        SELECT min(block) FROM raw.samples
+        WHERE run_id = $run_id AND task = 'suite' AND NOT warmup AND ($seed IS NULL OR seed = $seed)
+    )
+"""
 _ANSWERS = f"""
-    WITH graded AS ({_GRADED} AND prompt_id = $prompt_id)
+    WITH graded AS ({_ASKED})
     SELECT
         variants.variant, variants.is_reference, variants.bpw, variants.quant, graded.sample_id,
         graded.outcome, graded.reason, graded.response, graded.thinking, graded.check_result,
         graded.check_reason, graded.check_score, graded.check_extracted, graded.prompt_tokens,
         graded.output_tokens,
-        graded.ttft_ms, graded.e2e_ms, graded.decode_tps, graded.contended, graded.unknown,
+        graded.ttft_ms, graded.e2e_ms, graded.decode_tps, graded.contended, graded.unknown, graded.seed,
         graded.response = any_value(graded.response) FILTER (variants.is_reference) OVER () AS same_text
     FROM raw.variants AS variants LEFT JOIN graded USING (run_id, variant)
     WHERE variants.run_id = $run_id
     QUALIFY row_number() OVER (PARTITION BY variants.variant ORDER BY graded.started_utc DESC) = 1
     ORDER BY variants.is_reference DESC, variants.bpw DESC NULLS LAST, variants.position
 """  # noqa: S608 - no text from outside
+
+_SEEDS = """
+    SELECT DISTINCT seed FROM raw.samples
+    WHERE run_id = ? AND prompt_id = ? AND task = 'suite' AND NOT warmup AND seed IS NOT NULL ORDER BY seed
+"""
+# Databases of share mode are opened as they are; one from before seeds has one answer a prompt.
+_SCHEMA_WITH_SEEDS = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,15 +109,36 @@ def prompts(db: Path, run_id: str) -> pd.DataFrame:
         return con.execute(_PROMPTS, {"run_id": run_id}).df()
 
 
-def answers(db: Path, run_id: str, prompt_id: str) -> pd.DataFrame:
-    """Each variant's graded answer to one prompt, the reference first; no answer leaves NULLs.
+def answers(db: Path, run_id: str, prompt_id: str, seed: int | None = None) -> pd.DataFrame:
+    """Each variant's answer to one prompt, the reference first; no answer leaves NULLs.
+
+    The graded answer, or with a `seed` the one to that.
 
     Columns: variant, is_reference, bpw, quant, sample_id, outcome, reason, response, thinking, check_result,
     check_reason, check_score (0 to 1), check_extracted, prompt_tokens, output_tokens, ttft_ms, e2e_ms,
-    decode_tps, contended, unknown (JSON: metric -> why NULL), same_text (as the reference's).
+    decode_tps, contended, unknown (JSON: metric -> why NULL), seed, same_text (as the reference's).
     """
     with database.read(db) as con:
-        return con.execute(_ANSWERS, {"run_id": run_id, "prompt_id": prompt_id}).df()
+        return con.execute(_ANSWERS, {"run_id": run_id, "prompt_id": prompt_id, "seed": seed}).df()
+
+
+def prompt_seeds(db: Path, run_id: str, prompt_id: str) -> pd.DataFrame:
+    """The seeds with which one prompt was answered, the graded one first; one column, seed."""
+    return database.query(db, _SEEDS, [run_id, prompt_id])
+
+
+def answer_seeds(db: Path, run_id: str, prompt_id: str) -> pd.DataFrame:
+    """How many answers of each variant to one prompt passed; empty where it had one seed.
+
+    Columns: those of the view `seeds` without run_id and prompt_id.
+    """
+    with database.read(db) as con:
+        if schema.current_version(con) < _SCHEMA_WITH_SEEDS:
+            return pd.DataFrame()
+        return con.execute(
+            "SELECT * EXCLUDE (run_id, prompt_id) FROM main.seeds WHERE run_id = ? AND prompt_id = ?",
+            [run_id, prompt_id],
+        ).df()
 
 
 def prompt_facts(db: Path, run_id: str, prompt_id: str) -> PromptFacts:

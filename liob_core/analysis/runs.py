@@ -58,8 +58,9 @@ _FACTS = """
         runs.run_id, coalesce(edits.title, runs.title) AS title, runs.state, runs.reason, runs.created_utc,
         runs.started_utc, runs.ended_utc,
         runs.engine, runs.engine_version, runs.reference, coalesce(runs.tasks, []) AS tasks, runs.suite,
-        runs.n_suite_prompts, runs.n_blocks, runs.max_tokens, runs.temperature, runs.prompt_mode,
-        runs.liob_version, models.n_variants, models.model_name, models.n_ctx, models.threads,
+        runs.n_suite_prompts, runs.n_blocks, runs.suite_repeats, runs.max_tokens, runs.temperature,
+        runs.prompt_mode, runs.liob_version,
+        models.n_variants, models.model_name, models.n_ctx, models.threads,
         counts.n_samples, counts.n_failed, counts.n_contended,
         machines.cpu_name, machines.physical_cores, machines.logical_cores, machines.ram_bytes,
         machines.os_name, machines.gpus
@@ -90,6 +91,7 @@ class RunFacts:
     suite: str | None
     n_suite_prompts: int | None
     n_blocks: int | None
+    suite_repeats: int | None
     max_tokens: int | None
     temperature: float | None
     prompt_mode: str | None

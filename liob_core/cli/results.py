@@ -11,6 +11,7 @@ from liob_core.analysis import words
 from liob_core.analysis.results import results_table, warnings
 from liob_core.bench import catch_up, jobs
 from liob_core.cli.closeness import print_closeness
+from liob_core.cli.flips import print_flips
 from liob_core.cli.options import JsonOption, RunArgument
 from liob_core.cli.output import out, print_json, print_table
 from liob_core.config import Settings, load_settings
@@ -19,10 +20,21 @@ from liob_core.store.database import query
 from liob_core.store.share import export_run
 
 
-def show(run_id: RunArgument = "last", as_json: JsonOption = False) -> None:
+def show(
+    run_id: RunArgument = "last",
+    flips: Annotated[
+        bool, typer.Option("--flips", help="Whether wins are real: flips against the reference, and its own.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
     """Show a run's results: one row a variant, the reference first."""
     settings = load_settings()
-    show_run(jobs.find_run(run_id, settings).name, settings, as_json=as_json)
+    name = jobs.find_run(run_id, settings).name
+    if not flips:
+        show_run(name, settings, as_json=as_json)
+        return
+    catch_up.catch_up(settings)
+    print_flips(settings.database, name, as_json=as_json)
 
 
 def export(

@@ -37,6 +37,11 @@ Repeats = Annotated[int, typer.Option(help="Blocks: loads and repetitions of eac
 SuiteRepeats = Annotated[int | None, typer.Option(help="Blocks that run the suite.", min=1)]
 MaxTokens = Annotated[int, typer.Option(help="Longest answer, in tokens.", min=1)]
 Seed = Annotated[int, typer.Option(help="Seed of the sampler.", min=0)]
+Seeds = Annotated[
+    int,
+    typer.Option("--seeds", help="Answers a prompt, each with a seed of its own.", min=1),
+]
+Temperature = Annotated[float | None, typer.Option(help="Of several seeds, 0.8; one answer is greedy.")]
 Threads = Annotated[int | None, typer.Option(help="Threads of the engine.", min=1)]
 Context = Annotated[
     int | None,

@@ -1,11 +1,13 @@
 """One answer of one variant as inert HTML: who wrote it, how it was graded, what it says."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
 
 from liob_core.analysis import words
 from liob_core.rendering.difference import marked_html
+from liob_core.rendering.table import Note, note_html
 from liob_core.rendering.text import as_html, markdown_html
 
 Row = dict[Any, Any]
@@ -17,15 +19,16 @@ _CHECKS = {
 _USABLE = {"ok", "length"}
 
 
-def head_html(row: Row, colour: str) -> str:
-    """What stands above an answer: the variant, whether it differs, its check, its cost."""
+def head_html(row: Row, colour: str, notes: Sequence[Note] = ()) -> str:
+    """What stands above an answer: the variant, whether it differs, its check, `notes`, its cost."""
     shape = "swatch diamond" if row["is_reference"] else "swatch"
     bits: str = "" if pd.isna(row["bpw"]) else f"{row['bpw']:.2f} bits"
     role = "reference" if row["is_reference"] else _likeness(row)
+    told = "".join(f'<div class="note">{note_html(note)}</div>' for note in notes)
     return (
         f'<div class="liob-answer"><div class="name"><i class="{shape}" style="background:{colour}"></i>'
         f"{as_html(row['variant'])} <span>{as_html(bits)}</span></div>"
-        f'<div class="note">{as_html(role)}</div>{_check_html(row)}'
+        f'<div class="note">{as_html(role)}</div>{_check_html(row)}{told}'
         f'<div class="note">{as_html(_cost(row))}</div></div>'
     )
 

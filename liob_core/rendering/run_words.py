@@ -22,7 +22,7 @@ def how(facts: RunFacts) -> str:
     parts = [
         f"{facts.n_samples} requests" if facts.n_samples else _without_requests(facts),
         f"{facts.n_blocks} blocks" if facts.n_blocks and facts.n_samples else None,
-        f"{facts.n_suite_prompts} prompts of {facts.suite}" if facts.suite else None,
+        f"{facts.n_suite_prompts} prompts of {facts.suite}{_seeds(facts)}" if facts.suite else None,
         f"{facts.engine} {facts.engine_version or ''}".strip() if facts.n_samples else None,
         f"context {facts.n_ctx}" if facts.n_ctx else None,
         f"{facts.threads} thread{'s' if facts.threads != 1 else ''}" if facts.threads else None,
@@ -35,6 +35,13 @@ def how(facts: RunFacts) -> str:
 def _without_requests(facts: RunFacts) -> str:
     """What a run was that sent no request to an engine."""
     return "closeness alone, without an engine" if facts.tasks == ("closeness",) else "no request was sent"
+
+
+def _seeds(facts: RunFacts) -> str:
+    """How often each prompt was asked, where it was not once and greedy."""
+    if not facts.temperature:
+        return ""
+    return f" with {facts.suite_repeats} seeds at temperature {facts.temperature:g}"
 
 
 def _day(facts: RunFacts) -> str | None:

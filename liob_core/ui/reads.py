@@ -24,10 +24,12 @@ from liob_core.analysis.answers import PromptFacts
 from liob_core.analysis.cache_costs import cache_costs
 from liob_core.analysis.closeness import broken_sizes as find_broken_sizes
 from liob_core.analysis.closeness import closeness_facts, closeness_table
+from liob_core.analysis.flips import flip_facts, flip_table
 from liob_core.analysis.history import history
 from liob_core.analysis.resources import Extent
 from liob_core.analysis.run_pairs import Comparison, compare
 from liob_core.analysis.runs import RunFacts
+from liob_core.analysis.votes import vote_pairs, vote_results
 from liob_core.store.connection import read
 from liob_core.store.schema import describe, describe_views
 
@@ -51,6 +53,12 @@ _FRAMES: Mapping[str, Callable[..., pd.DataFrame]] = {
     "calibration": judged.calibration,
     "prompts": answers.prompts,
     "answers": answers.answers,
+    "answer_seeds": answers.answer_seeds,
+    "prompt_seeds": answers.prompt_seeds,
+    "opinions": judged.opinions,
+    "flips": flip_table,
+    "vote_pairs": vote_pairs,
+    "vote_results": vote_results,
     "resource_lines": resources.lines,
     "resource_requests": resources.requests,
     "resource_parts": resources.parts,
@@ -101,6 +109,11 @@ def broken_sizes(database: Path, run_id: str) -> tuple[str, ...]:
 def not_comparable(database: Path, run_id: str, metric: str) -> list[str]:
     """A sentence for each variant whose metric must not be ranked; a few rows by key, so read anew."""
     return categories.not_comparable(database, run_id, metric)
+
+
+def flips(database: Path, run_id: str) -> dict[str, Any] | None:
+    """What a run's flips say in words; None where nothing can be compared."""
+    return _flips(str(database), _stamp(database), run_id)
 
 
 def prompt(database: Path, run_id: str, prompt_id: str) -> PromptFacts:
@@ -159,6 +172,12 @@ def _closeness(database: str, stamp: tuple[int, int], run_id: str) -> dict[str, 
 @st.cache_data(ttl=3600, max_entries=64, show_spinner=False)
 def _broken_sizes(database: str, stamp: tuple[int, int], run_id: str) -> tuple[str, ...]:
     return find_broken_sizes(Path(database), run_id)
+
+
+@st.cache_data(ttl=3600, max_entries=64, show_spinner=False)
+def _flips(database: str, stamp: tuple[int, int], run_id: str) -> dict[str, Any] | None:
+    found = flip_facts(Path(database), run_id)
+    return None if found is None else asdict(found)
 
 
 @st.cache_data(ttl=3600, max_entries=64, show_spinner=False)

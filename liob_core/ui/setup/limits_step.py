@@ -9,6 +9,7 @@ from liob_core.bench.spec import DEFAULT_CTX, DEFAULT_MAX_TOKENS, default_thread
 from liob_core.config import Settings
 from liob_core.types import LoadSettings
 from liob_core.ui.blocks import show_step
+from liob_core.ui.setup.seeds_step import SeedsChoice, pick_seeds
 
 _CTX, _THREADS, KV_KEY, _MMAP = "liob_new_ctx", "liob_new_threads", "liob_new_kv", "liob_new_mmap"
 KV_TYPES = ("f16", "q8_0", "q4_0")
@@ -27,6 +28,7 @@ class RunLimits:
     max_tokens: int
     seed: int
     prompt_mode: str
+    seeds: SeedsChoice
 
 
 def load_settings_asked(settings: Settings) -> LoadSettings:
@@ -57,7 +59,7 @@ def pick_limits(settings: Settings) -> RunLimits:
             f"Threads (of {cores})", 1, 1024, settings.threads or default_threads(), key=_THREADS
         )
         seed, prompt_mode = _pick_advanced()
-        return RunLimits(max_tokens=max_tokens, seed=seed, prompt_mode=prompt_mode)
+        return RunLimits(max_tokens=max_tokens, seed=seed, prompt_mode=prompt_mode, seeds=pick_seeds())
 
 
 def _pick_advanced() -> tuple[int, str]:

@@ -73,6 +73,8 @@ def _draft(settings: Settings, choice: Choice, work: Work, limits: RunLimits) ->
                 n_blocks=work.n_blocks,
                 max_tokens=limits.max_tokens,
                 seed=limits.seed,
+                n_seeds=limits.seeds.n_seeds if Task.SUITE in work.tasks else 1,
+                temperature=limits.seeds.temperature if Task.SUITE in work.tasks else None,
                 monitor_hz=settings.monitor_hz,
                 prompt_mode=limits.prompt_mode,
                 allow_code=work.allow_code,
@@ -101,7 +103,8 @@ def _in_words(spec: RunSpec) -> str:
     if Task.SPEED in spec.tasks:
         parts.append(f"speed in {spec.n_blocks} blocks")
     if spec.suite is not None:
-        parts.append(f"{len(spec.suite.prompts)} prompts of {spec.suite.name}")
+        seeds = f" with {spec.n_seeds} seeds" if spec.n_seeds > 1 else ""
+        parts.append(f"{len(spec.suite.prompts)} prompts of {spec.suite.name}{seeds}")
     if spec.closeness is not None:
         parts.append(f"closeness on {spec.closeness.text_name}")
     threads = spec.variants[0].load_settings.threads
