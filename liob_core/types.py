@@ -131,7 +131,7 @@ class LoadSettings:
     n_batch: int = 2048
     n_ubatch: int = 512
     threads: int = 1
-    gpu_layers: int = 0
+    gpu_layers: int | None = None  # None: automatic, as many as the engine finds room for
     flash_attn: str = "auto"  # auto | on | off
     kv_type_k: str = "f16"
     kv_type_v: str = "f16"

@@ -7,6 +7,7 @@ from liob_core.ui.blocks import show_heading
 from liob_core.ui.library.downloads_part import show_downloads
 from liob_core.ui.library.hub_part import show_hub
 from liob_core.ui.library.local_part import show_local
+from liob_core.ui.library.unfinished_part import show_unfinished
 
 
 def show() -> None:
@@ -16,5 +17,6 @@ def show() -> None:
     with st.container(border=True):
         show_hub(settings)
     show_downloads(settings)
+    show_unfinished()
     st.subheader("On this machine", anchor=False)
     show_local(settings)

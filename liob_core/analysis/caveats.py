@@ -16,6 +16,8 @@ Rule = Callable[[Row, list[Row]], Iterator[str]]
 
 # Below this a cut-off answer here and there says nothing about the rest.
 _NOTEWORTHY_CUT_OFF = 0.05
+# Nothing but a cache makes the same work so much faster from one block to a later one.
+_SUSPICIOUS_RISE = 2.0
 
 _RUN = """
     SELECT
@@ -36,7 +38,14 @@ _RUN = """
         (SELECT count(*) FROM raw.samples AS samples WHERE samples.run_id = runs.run_id
             AND NOT warmup AND contended IS NULL) AS n_untold,
         (SELECT count(*) FROM raw.samples AS samples WHERE samples.run_id = runs.run_id
-            AND overhead_ms < 0) AS n_negative_overhead
+            AND overhead_ms < 0) AS n_negative_overhead,
+        (SELECT count(*) FROM raw.samples AS samples WHERE samples.run_id = runs.run_id
+            AND NOT warmup AND reason LIKE 'metrics_missing%') AS n_metrics_missing,
+        (SELECT count(DISTINCT route) FROM (
+            SELECT CASE WHEN engine_model LIKE 'liob/%' THEN 'file'
+                WHEN engine_model LIKE 'hf.co/%' THEN 'hub' ELSE 'library' END AS route
+            FROM raw.variants AS variants WHERE variants.run_id = runs.run_id AND variants.engine = 'ollama'))
+            AS n_routes
     FROM raw.runs AS runs LEFT JOIN raw.machines AS machines USING (machine_id)
     WHERE runs.run_id = ?
 """
@@ -55,7 +64,10 @@ _VARIANTS = """
             WHERE outcomes.variant = results.variant) AS failures,
         (SELECT any_value(reason) FROM raw.paired_deltas AS deltas WHERE deltas.run_id = $run_id
             AND deltas.variant = results.variant AND metric = 'pass_rate' AND verdict = $not_comparable)
-            AS quality_reason
+            AS quality_reason,
+        (SELECT arg_max(prefill_tps, block) / arg_min(prefill_tps, block) FROM raw.samples AS samples
+            WHERE samples.run_id = $run_id AND samples.variant = results.variant AND shape = 'pp512'
+            AND NOT warmup AND outcome IN ('ok', 'length') AND prefill_tps > 0) AS prefill_rise
     FROM main.results AS results JOIN raw.variants AS variants USING (run_id, variant)
     WHERE run_id = $run_id
     ORDER BY results.is_reference DESC, results.bpw DESC NULLS LAST, results.position
@@ -86,10 +98,15 @@ def _unfinished(run: Row, _: list[Row]) -> Iterator[str]:
         yield f"{run['n_skipped_lines']} damaged lines of the run's folder were left out."
 
 
-def _failures(_: Row, variants: list[Row]) -> Iterator[str]:
+def _failures(run: Row, variants: list[Row]) -> Iterator[str]:
     told = [f"{row['variant']} {row['failures']}" for row in variants if row["n_failed"]]
     if told:
         yield f"Requests that did not end as they should are in no average of speed: {'; '.join(told)}."
+    if run["n_metrics_missing"]:
+        yield (
+            f"{run['n_metrics_missing']} answers came without all of the engine's counters, so what rests on "
+            "those is unknown for them."
+        )
 
 
 def _contention(run: Row, variants: list[Row]) -> Iterator[str]:
@@ -141,6 +158,15 @@ def _leaves_no_core(run: Row, row: Row) -> bool:
     return bool(cores and row["threads"] and row["threads"] >= cores)
 
 
+def _prompt_cache(_: Row, variants: list[Row]) -> Iterator[str]:
+    for row in variants:
+        if (row["prefill_rise"] or 0) > _SUSPICIOUS_RISE:
+            yield (
+                f"{row['variant']}: its prompt rate rose to {row['prefill_rise']:.1f} times that of the "
+                "first block, as it does where a cache serves prompts: the rate is in doubt."
+            )
+
+
 def _blocks(_: Row, variants: list[Row]) -> Iterator[str]:
     timed = [row for row in variants if row["n_blocks"]]
     if timed and max(row["n_blocks"] for row in timed) == 1:
@@ -188,6 +214,16 @@ def _engines(run: Row, variants: list[Row]) -> Iterator[str]:
             "Each engine applied its own template to the prompts, so the variants need not have got the same "
             "text; the prompts that are shown are what was expected."
         )
+        if run["n_other_bytes"]:
+            yield (
+                f"{run['n_other_bytes']} prompts became other text on some variants than on others (their "
+                "hashes differ): their answers compare the templates too."
+            )
+        if run["n_routes"] > 1:
+            yield (
+                "Some variants were registered from files and others pulled, and Ollama chooses a template "
+                "by that: take one way for all."
+            )
         return
     if run["n_engine_templated"] and "ollama" in names:
         yield (
@@ -253,6 +289,7 @@ _RULES: tuple[Rule, ...] = (
     _failures,
     _contention,
     _spread,
+    _prompt_cache,
     _quality,
     _cut_off,
     _blocks,

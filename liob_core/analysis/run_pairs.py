@@ -32,7 +32,18 @@ _RUN = """
     FROM main.runs AS runs LEFT JOIN raw.machines AS machines USING (machine_id) WHERE run_id = ?
 """
 _VARIANTS = """
-    SELECT variants.*, results.peak_memory_bytes, results.pass_rate, results.n_checked
+    SELECT
+        variants.* REPLACE (coalesce(
+            (SELECT max(gpu_layers_used) FROM main.loads AS loads
+                WHERE loads.run_id = variants.run_id AND loads.variant = variants.variant),
+            variants.gpu_layers) AS gpu_layers),
+        (SELECT max(gpu_share) FROM main.loads AS loads
+            WHERE loads.run_id = variants.run_id AND loads.variant = variants.variant) AS gpu_share,
+        (SELECT max(TRY_CAST(effective->>'$.request.options.num_batch' AS INTEGER)) FROM main.loads AS loads
+            WHERE loads.run_id = variants.run_id AND loads.variant = variants.variant) AS n_batch,
+        (SELECT max(effective->>'$.server_environment.OLLAMA_KV_CACHE_TYPE') FROM main.loads AS loads
+            WHERE loads.run_id = variants.run_id AND loads.variant = variants.variant) AS server_kv_type,
+        results.peak_memory_bytes, results.pass_rate, results.n_checked
     FROM raw.variants AS variants
     LEFT JOIN raw.summary AS results USING (run_id, variant)
     WHERE run_id = ? ORDER BY variants.bpw DESC NULLS LAST, variants.position
@@ -50,6 +61,9 @@ _LOAD_SETTINGS = {
     "n_ctx": "context length",
     "threads": "number of threads",
     "gpu_layers": "number of layers on the GPU",
+    "gpu_share": "share on the GPU",
+    "n_batch": "batch",
+    "server_kv_type": "type of the server's cache",
     "kv_type_k": "type of the key cache",
     "kv_type_v": "type of the value cache",
 }

@@ -8,6 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from liob_core.analysis import words
+from liob_core.analysis.offload import offload_line
 from liob_core.errors import UsageError
 from liob_core.store import database
 
@@ -109,6 +110,7 @@ class RunFacts:
     ram_bytes: int | None
     os_name: str | None
     gpus: tuple[str, ...]
+    offload: str | None = None  # where the variants ran, in a few words
 
     @property
     def machine_line(self) -> str:
@@ -154,8 +156,12 @@ def run_facts(db: Path, run_id: str) -> RunFacts:
         cursor = con.execute(_FACTS, {"run_id": run_id})
         names = [column[0] for column in cursor.description]
         row = cursor.fetchone()
+        offload = offload_line(con, run_id)
     if row is None:
         raise UsageError(f"There is no run {run_id!r} in {db}. `list` shows the runs there are.")
     facts = dict(zip(names, row, strict=True))
     gpus = json.loads(facts["gpus"] or "[]")
-    return RunFacts(**{**facts, "tasks": tuple(facts["tasks"]), "gpus": tuple(gpu["name"] for gpu in gpus)})
+    return RunFacts(
+        **{**facts, "tasks": tuple(facts["tasks"]), "gpus": tuple(gpu["name"] for gpu in gpus)},
+        offload=offload,
+    )

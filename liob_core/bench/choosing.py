@@ -16,6 +16,7 @@ from liob_core.types import LoadSettings, Variant
 
 # Engines that load a model by themselves; a llama-server of the user's has one loaded already.
 LOADING = ("embedded", "ollama")
+AUTOMATIC = "auto"
 
 
 def choose_engines(named: Sequence[str], url: str | None) -> tuple[tuple[str, ...], str | None]:
@@ -82,6 +83,16 @@ def with_digests(variant: Variant, cache_dir: Path) -> Variant:
     key = variant_key(weights, variant.engine, variant.load_settings)
     known = replace(variant, key=key, weights_sha256=weights, file_sha256=file)
     return registered_variant(known) if file and variant.engine == "ollama" else known
+
+
+def read_gpu_layers(text: str) -> int | None:
+    """The layers asked to be on the graphics device; None for `auto`, as many as the engine has room for."""
+    asked = text.strip().lower()
+    if asked == AUTOMATIC:
+        return None
+    if asked.isdecimal() and asked.isascii() and len(asked) < 5:
+        return int(asked)
+    raise UsageError(f"{text!r} is no number of layers on the GPU: write {AUTOMATIC}, 0 (none) or more.")
 
 
 def is_file(text: str, engines: Sequence[str]) -> bool:

@@ -218,7 +218,7 @@ def _candidate(variant: Variant) -> Candidate:
         path=path,
         kv_type_k=settings.kv_type_k,
         kv_type_v=settings.kv_type_v,
-        gpu_layers=settings.gpu_layers,
+        gpu_layers=settings.gpu_layers or 0,  # its library has no automatic choice
     )
 
 

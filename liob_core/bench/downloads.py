@@ -1,5 +1,7 @@
 """Downloads from the Hub, each in a process of its own: no page waits for one, and no rerun ends it.
 
+What Ollama pulls or is given goes the same way (`ollama_transfers`).
+
 A folder under `downloads/` is the only contract: `request.json`, `status.json`, and `cancel` as a flag.
 """
 
@@ -9,7 +11,7 @@ import secrets
 import shutil
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -44,6 +46,7 @@ class DownloadStatus:
     started_s: float = 0.0  # epoch time
     pid: int | None = None
     pid_created: float | None = None
+    ollama_name: str | None = None  # what Ollama calls it, once it has it
 
     @property
     def is_live(self) -> bool:
@@ -55,26 +58,31 @@ def start(repo: HubRepo, variant: HubVariant, settings: Settings) -> str:
     """The id of the download of one variant, at work in a process of its own; the same while it is live."""
     if variant.problem:
         raise UsageError(f"{variant.label} of {repo.repo_id}: {variant.problem}")
-    for status in list_downloads(settings):
-        if status.is_live and (status.repo_id, status.label) == (repo.repo_id, variant.label):
-            return status.download_id
-    download_id = f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
-    folder = _folder(settings) / download_id
-    status = DownloadStatus(
-        download_id=download_id,
+    asked = DownloadStatus(
+        download_id="",
         repo_id=repo.repo_id,
         label=variant.label,
         state="starting",
         total_bytes=variant.file_bytes,
-        started_s=time.time(),
     )
+    request = json.dumps(asdict(replace(repo, variants=(variant,))))
+    return begin("liob_core.bench.downloads", asked, request, settings)
+
+
+def begin(module: str, asked: DownloadStatus, request: str, settings: Settings) -> str:
+    """The id of what `module` carries out in a process of its own; while the same is live, of that."""
+    for status in list_downloads(settings):
+        if status.is_live and (status.repo_id, status.label) == (asked.repo_id, asked.label):
+            return status.download_id
+    download_id = f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
+    folder = _folder(settings) / download_id
     try:
         folder.mkdir(parents=True)
-        write_atomic(folder / REQUEST_FILE, json.dumps(asdict(replace(repo, variants=(variant,)))))
-        _write(folder, status)
+        write_atomic(folder / REQUEST_FILE, request)
+        _write(folder, replace(asked, download_id=download_id, started_s=time.time()))
     except OSError as error:
         raise FileError(f"The download's folder {folder} cannot be written: {error.strerror}.") from error
-    launch("liob_core.bench.downloads", folder, folder / "worker.log", settings)
+    launch(module, folder, folder / "worker.log", settings)
     return download_id
 
 
@@ -100,18 +108,31 @@ def forget(download_id: str, settings: Settings) -> None:
 
 def main(arguments: Sequence[str]) -> int:
     """Exit code of one download: 0 done, else that of the error."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     folder = Path(arguments[0])
     repo: HubRepo = read_record(HubRepo, (folder / REQUEST_FILE).read_text(encoding="utf-8"))
+
+    def work(told: Told) -> DownloadStatus:
+        def tell(progress: DownloadProgress) -> None:
+            told(progress.done_bytes, progress.total_bytes)
+
+        paths = download(repo, repo.variants[0], on_progress=tell, cancel=(folder / CANCEL_FILE).exists)
+        return replace(told.status, paths=tuple(str(path) for path in paths))
+
+    return carry_out(folder, work)
+
+
+def carry_out(folder: Path, work: Callable[["Told"], DownloadStatus]) -> int:
+    """Exit code of what a folder asks for, 0 once it is done; its status file tells how it goes."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     status = _read(folder)
     if status is None:
         raise FileError(f"{folder} holds no status. Start the download again.")
     process = psutil.Process()
     status = replace(status, state="running", pid=process.pid, pid_created=process.create_time())
     _write(folder, status)
-    told = _Told(folder, status)
+    told = Told(folder, status)
     try:
-        paths = download(repo, repo.variants[0], on_progress=told, cancel=(folder / CANCEL_FILE).exists)
+        done = work(told)
     except DownloadCancelledError as error:
         _write(folder, replace(told.status, state="cancelled", reason=str(error)))
         return error.exit_code
@@ -123,21 +144,21 @@ def main(arguments: Sequence[str]) -> int:
         reason = f"A bug in LIOB ended the download: {error!r}. See worker.log in {folder}."
         _write(folder, replace(told.status, state="failed", reason=reason))
         raise
-    done = replace(told.status, state="finished", done_bytes=status.total_bytes)
-    _write(folder, replace(done, paths=tuple(str(path) for path in paths)))
+    _write(folder, replace(done, state="finished", done_bytes=done.total_bytes))
     return 0
 
 
-class _Told:
-    """Takes progress and keeps the status file fresh, not more often than a reader looks."""
+class Told:
+    """Takes progress in bytes and keeps the status file fresh, not more often than a reader looks."""
 
     def __init__(self, folder: Path, status: DownloadStatus) -> None:
         self._folder = folder
         self.status = status
         self._next_s = 0.0
 
-    def __call__(self, progress: DownloadProgress) -> None:
-        self.status = replace(self.status, done_bytes=progress.done_bytes, total_bytes=progress.total_bytes)
+    def __call__(self, done_bytes: int, total_bytes: int) -> None:
+        """So much is done."""
+        self.status = replace(self.status, done_bytes=done_bytes, total_bytes=total_bytes)
         if time.monotonic() >= self._next_s:
             self._next_s = time.monotonic() + STATUS_EVERY_S
             _write(self._folder, self.status)

@@ -27,7 +27,6 @@ from liob_core.types import (
 
 JUDGE_CTX = 8192  # two long answers, the task and its rubric
 DEFAULT_OLLAMA_JUDGE = "llama3.2:3b"
-OLLAMA_DECIDES = -1  # how many layers go to the GPU
 BY_FILE = ("embedded", "llama-server")
 
 
@@ -84,8 +83,6 @@ def make_judge(
     gpu_layers: int | None = None,
 ) -> Variant:
     """The judge's model on an engine: a GGUF file, or the name that the engine knows it by."""
-    if gpu_layers is None:
-        gpu_layers = OLLAMA_DECIDES if engine == "ollama" else 0
     settings = LoadSettings(n_ctx=n_ctx, threads=threads or default_threads(), gpu_layers=gpu_layers)
     if engine in BY_FILE:
         variants = variants_of_files([Path(model)], engine, settings, cache_dir)

@@ -41,6 +41,7 @@ class Loader:
         self._journal = journal
         self._sampler = sampler
         self._n_loads = n_loads_before
+        self._watched: tuple[int, ...] = ()
 
     def load(self, variant: Variant, block: int) -> Session:
         """The loaded variant; raises EngineFailure after storing why it could not be loaded."""
@@ -53,10 +54,18 @@ class Loader:
         except EngineFailure as failure:
             self._journal.append(replace(load, outcome=failure.outcome, reason=reason_of(failure)))
             raise
-        self._sampler.watch(self._engine.pids(), report.host_rss_bytes)
+        self._watched = self._engine.pids()
+        self._sampler.watch(self._watched, report.host_rss_bytes)
         self._sampler.mark_loaded()
         self._journal.append(_with_report(load, report))
         return session
+
+    def follow(self) -> None:
+        """Watch the engine's processes as they are now: a server can load its model anew in silence."""
+        pids = self._engine.pids()
+        if pids and self._watched and pids != self._watched:
+            self._watched = pids
+            self._sampler.follow(pids)
 
     def load_engine(self, variant: Variant, log_path: Path) -> LoadReport:
         """What the load took; not stored, for a load that measures nothing."""

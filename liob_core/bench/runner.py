@@ -221,6 +221,7 @@ class Runner:
             ending = aborted or Ending(failure.outcome, reason_of(failure))
         self._journal.append(self._sample(session, cell, request, recording, ending))
         session.is_cold = False
+        self._loader.follow()
         if calibration is not None:
             _learn(calibration, request, recording.counters)
         if ending.outcome is Outcome.CANCELLED:

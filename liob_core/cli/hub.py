@@ -69,7 +69,10 @@ def hub(
     found = list_variants(parse_repo(repo))
     load = LoadSettings(n_ctx=context, kv_type_k=kv_type, kv_type_v=kv_type)
     with err.status(f"Reading {len(found.variants)} headers…"):
-        rows = read_offers(found, load) if headers else [Offer(variant=one) for one in found.variants]
+        cache_dir = load_settings().cache_dir
+        rows = (
+            read_offers(found, load, cache_dir) if headers else [Offer(variant=one) for one in found.variants]
+        )
     available = available_bytes()
     if as_json:
         print_json(_document(found, rows, available, context))

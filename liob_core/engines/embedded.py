@@ -3,7 +3,7 @@
 import secrets
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -24,13 +24,15 @@ from liob_core.engines.engine_child import (
 from liob_core.engines.llamaserver import LlamaServerClient
 from liob_core.engines.protocol import Capabilities, Chunk, LoadReport, Request
 from liob_core.errors import EngineFailure
-from liob_core.types import LoadSettings, Message, Outcome, Variant
+from liob_core.types import JsonValue, LoadSettings, Message, Outcome, Variant
 
 __all__ = ["EmbeddedEngine", "kill_leftovers"]
 
 KV_TYPES = ("f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl")
 LOAD_MODES = ("none", "mmap", "mlock", "mmap_mlock", "direct_io")
 FLASH_ATTN = ("auto", "on", "off")
+GPU_TYPES = frozenset({"gpu", "igpu"})
+CPU_BUILD = "this build of the embedded engine uses the processor alone"
 EXIT_WAIT_S = 1.0
 HEALTH_POLL_S = 0.005
 LOG_WAIT_S = 1.0  # the engine writes its log from a thread of its own
@@ -105,7 +107,7 @@ class EmbeddedEngine:
         return LoadReport(
             load_ms=load_ms,
             host_rss_bytes=host_rss,
-            effective=facts.effective,
+            effective=_with_offload(facts.effective, host["devices"], settings),
             weights_bytes=facts.weights_bytes,
             kv_bytes=facts.kv_bytes,
             compute_bytes=facts.compute_bytes,
@@ -231,6 +233,18 @@ def _usable_path(variant: Variant, settings: LoadSettings) -> Path:
     if problem:
         raise EngineFailure(Outcome.ENGINE_ERROR, problem, needs_reload=True)
     return path
+
+
+def _with_offload(
+    effective: Mapping[str, JsonValue] | None, devices: Sequence[Mapping[str, JsonValue]], asked: LoadSettings
+) -> dict[str, JsonValue] | None:
+    """The effective settings, and that nothing was offloaded where the build knows no graphics device."""
+    if any(device["type"] in GPU_TYPES for device in devices):
+        return dict(effective) if effective else None
+    facts = {**(effective or {}), "gpu_layers": 0, "gpu_share": 0.0, "gpu_share_reason": CPU_BUILD}
+    if asked.gpu_layers:
+        facts["warnings"] = [f"{CPU_BUILD}: the {asked.gpu_layers} layers asked for stay there"]
+    return facts
 
 
 def _rss_bytes(pid: int) -> int | None:

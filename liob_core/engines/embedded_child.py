@@ -77,7 +77,8 @@ def make_params(xllamacpp: Any, order: dict[str, Any]) -> Any:
     params.n_ubatch = order["n_ubatch"]
     params.cpuparams.n_threads = order["threads"]
     params.cpuparams_batch.n_threads = order["threads"]
-    params.n_gpu_layers = order["gpu_layers"]
+    # The library takes -1 as all that it can; a build without devices leaves everything on the processor.
+    params.n_gpu_layers = -1 if order["gpu_layers"] is None else order["gpu_layers"]
     flash_attn = {"auto": "AUTO", "on": "ENABLED", "off": "DISABLED"}[order["flash_attn"]]
     params.flash_attn_type = getattr(xllamacpp.llama_flash_attn_type, f"LLAMA_FLASH_ATTN_TYPE_{flash_attn}")
     params.cache_type_k = getattr(xllamacpp.ggml_type, f"GGML_TYPE_{order['kv_type_k'].upper()}")

@@ -9,10 +9,9 @@ from pathlib import Path
 
 from liob_core.engines.ollama_answer import chunks_of
 from liob_core.engines.ollama_errors import NO_THINKING
-from liob_core.engines.ollama_host import find_host
+from liob_core.engines.ollama_host import CALL_TIMEOUT_S, find_host
 from liob_core.engines.ollama_lines import StreamLine, bad_reply
 from liob_core.engines.ollama_models import (
-    LoadedModel,
     OllamaModels,
     ShownModel,
     full_name,
@@ -28,15 +27,17 @@ from liob_core.engines.ollama_options import (
 )
 from liob_core.engines.ollama_process import Runner, find_runner
 from liob_core.engines.ollama_render import added_bos, render
-from liob_core.engines.ollama_report import effective, load_warnings
+from liob_core.engines.ollama_report import effective, load_warnings, log_sent
+from liob_core.engines.ollama_residents import Residents
 from liob_core.engines.ollama_stream import OllamaStream
 from liob_core.engines.protocol import Capabilities, Chunk, LoadReport, Request
 from liob_core.errors import EngineFailure
 from liob_core.types import JsonValue, LoadSettings, Message, Outcome, Variant
 
-POLL_S = 0.05
 UNLOAD_WAIT_S = 30.0
+# Whoever stopped a run waits for its end: the model is told to leave, a slow server is not waited for.
 UNLOAD_WAIT_ABORTED_S = 3.0
+ANSWER_ABORTED_S = 1.0
 # A "warm" request that spends this share of the load's own time on loading was not warm; a warm one
 # never spends nothing, so there is a least time too.
 RELOAD_SHARE = 0.5
@@ -53,6 +54,7 @@ class _Loaded:
     log_path: Path
     load_ms: float | None = None
     runner: Runner | None = None
+    is_reloaded: bool = False  # by the server, in silence: its runner is another process then
     refused_think: bool = False
     added_bos: str | None = None  # None: not asked yet
     n_others: int = 0  # models that were in memory too, before the latest request
@@ -66,7 +68,8 @@ class OllamaEngine:
         self._host = find_host(url)
         self._measured = OllamaStream(self._host)
         self._control = OllamaStream(self._host)  # not stopped by `abort`: it also cleans up after one
-        self._models = OllamaModels(self._control)
+        self._models = OllamaModels(self._measured)
+        self._residents = Residents(self._measured)
         self._loaded: _Loaded | None = None
 
     @property
@@ -107,19 +110,18 @@ class OllamaEngine:
             raise
 
     def _load(self, loaded: _Loaded, load_s: float, version: str | None, warnings: list[str]) -> LoadReport:
-        was_gone = self._make_leave(loaded.name)
+        was_gone = self._residents.make_leave(loaded.name, wait_s=UNLOAD_WAIT_S, answer_s=CALL_TIMEOUT_S)
         self._stop_if_aborted()
         others = [model.name for model in self._models.loaded()]
         body = load_body(loaded.name, loaded.settings, self._profile)
-        _write_log(loaded.log_path, "/api/generate", body)
+        log_sent(loaded.log_path, "/api/generate", body)
         started = time.perf_counter_ns()
         reply = self._measured.call("POST", "/api/generate", body, timeout_s=load_s)
         if was_gone:
             loaded.load_ms = (time.perf_counter_ns() - started) / 1e6
         if reply.get("done") is not True:
             raise bad_reply(json.dumps(reply).encode(), "no end of the load")
-        entry, blob = self._entry(loaded.name), loaded.shown.blob_path
-        loaded.runner = find_runner(blob) if blob and self._host.is_loopback else None
+        entry, loaded.runner = self._residents.entry(loaded.name), self._find_runner(loaded)
         return LoadReport(
             load_ms=loaded.load_ms,
             # The runner holds this one model alone, so all that it takes is the model's.
@@ -130,7 +132,16 @@ class OllamaEngine:
                 loaded.runner,
                 is_local=self._host.is_loopback,
                 body=body,
-                warnings=[*warnings, *load_warnings(loaded.settings, entry, others, was_gone=was_gone)],
+                warnings=[
+                    *warnings,
+                    *load_warnings(
+                        loaded.settings,
+                        entry,
+                        others,
+                        parameters=loaded.shown.parameters,
+                        was_gone=was_gone,
+                    ),
+                ],
             ),
             engine_version=f"ollama {version}" if version else None,
         )
@@ -158,21 +169,9 @@ class OllamaEngine:
             raise refused_remote(name)
         return shown
 
-    def _make_leave(self, name: str) -> bool:
-        """Whether the model is out of memory now; it is asked to leave, and waited for within limits."""
-        if self._entry(name) is None:
-            return True
-        self._control.call("POST", "/api/generate", {"model": name, "prompt": "", "keep_alive": 0})
-        limit_s = UNLOAD_WAIT_ABORTED_S if self._measured.is_aborted else UNLOAD_WAIT_S
-        until = time.monotonic() + limit_s
-        while self._entry(name) is not None:
-            if time.monotonic() > until:
-                return False
-            time.sleep(POLL_S)
-        return True
-
-    def _entry(self, name: str) -> LoadedModel | None:
-        return next((m for m in self._models.loaded() if full_name(m.name) == full_name(name)), None)
+    def _find_runner(self, loaded: _Loaded) -> Runner | None:
+        blob = loaded.shown.blob_path
+        return find_runner(blob) if blob and self._host.is_loopback else None
 
     # --- prompts ------------------------------------------------------------------------------
 
@@ -201,13 +200,13 @@ class OllamaEngine:
         loaded = self._in_use()
         if problem := sampling_problem(request.sampling):
             raise EngineFailure(Outcome.ENGINE_ERROR, problem)
-        names = {full_name(model.name) for model in self._models.loaded()}
+        names = self._residents.names()
         loaded.n_others = len(names - {full_name(loaded.name)})
         is_gone = loaded.runner is not None and not loaded.runner.is_running()
         cold = is_gone or full_name(loaded.name) not in names
         think = self._think(loaded, for_chat=bool(request.messages))
         path, body = request_body(loaded.name, loaded.settings, self._profile, request, think)
-        _write_log(loaded.log_path, path, body)
+        log_sent(loaded.log_path, path, body)
         return self._answer(loaded, path, body, request, cold=cold)
 
     def _answer(
@@ -238,6 +237,9 @@ class OllamaEngine:
             is_reload = load_ms > max(RELOAD_LEAST_MS, RELOAD_SHARE * loaded.load_ms)
             counters = replace(counters, cold=counters.cold or is_reload)
         notes = [note] if note else []
+        if counters and counters.cold:
+            loaded.is_reloaded = True
+            notes.append("the server had to load the model again for it")
         if loaded.refused_think:
             notes.append("sent without `think`, which the server refused")
         if loaded.n_others:
@@ -269,25 +271,30 @@ class OllamaEngine:
 
     def pids(self) -> tuple[int, ...]:
         """The runner that holds the model; empty where it cannot be seen from here."""
-        runner = self._loaded.runner if self._loaded else None
+        loaded = self._loaded
+        if loaded is None:
+            return ()
+        if loaded.is_reloaded or (loaded.runner is not None and not loaded.runner.is_running()):
+            # Where none is found the ended one is kept, so that the next request is known to be cold.
+            loaded.runner, loaded.is_reloaded = self._find_runner(loaded) or loaded.runner, False
+        runner = loaded.runner
         return (runner.pid,) if runner and runner.is_running() else ()
 
     def unload(self) -> None:
         """Have the server free the model, and wait for it within limits; nothing where none was loaded."""
         loaded, self._loaded = self._loaded, None
-        if loaded is not None:
-            with suppress(EngineFailure):  # a server that is gone has freed it
-                self._make_leave(loaded.name)
+        if loaded is None:
+            return
+        is_hurried = self._measured.is_aborted
+        with suppress(EngineFailure):  # a server that is gone has freed it
+            Residents(self._control).make_leave(
+                loaded.name,
+                wait_s=UNLOAD_WAIT_ABORTED_S if is_hurried else UNLOAD_WAIT_S,
+                answer_s=ANSWER_ABORTED_S if is_hurried else CALL_TIMEOUT_S,
+            )
 
     def close(self) -> None:
         """Free the model and close the connections."""
         self.unload()
         self._measured.close()
         self._control.close()
-
-
-def _write_log(path: Path, endpoint: str, body: Mapping[str, JsonValue]) -> None:
-    """Keep what is sent, to the letter: one JSON line a request."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a", encoding="utf-8") as log:
-        log.write(json.dumps({"path": endpoint, "body": body}) + "\n")

@@ -11,6 +11,9 @@ from liob_core.types import Counters
 NS_PER_MS = 1e6
 # A prompt cut by the server keeps half the context and two tokens; text has fewer bytes per token than this.
 CUT_SLACK_TOKENS = 2
+METRICS_MISSING = "metrics_missing"  # how the reason of an answer without its counters begins
+# A field that is zero is left out by the server, but none of these is zero for a request that was answered.
+EXPECTED = ("prompt_eval_count", "prompt_eval_duration", "eval_count", "eval_duration")
 MOST_BYTES_PER_TOKEN = 12
 
 
@@ -82,8 +85,9 @@ def is_cut(line: StreamLine, request: Request, n_ctx: int) -> bool:
 
 def _note(line: StreamLine, request: Request) -> str | None:
     """What is odd about an answer that is whole."""
-    if line.prompt_eval_count is None and line.eval_count is None:
-        return "the server told no counts and no times with this answer"
+    missing = [name for name in EXPECTED if getattr(line, name) is None]
+    if missing:
+        return f"{METRICS_MISSING}: the server's last line lacks {', '.join(missing)}"
     expected = request.expected_prompt_tokens
     if expected is not None and line.prompt_eval_count not in {None, expected}:
         return f"Ollama counted {line.prompt_eval_count} prompt tokens where {expected} were expected"

@@ -115,9 +115,9 @@ class OllamaModels:
         reply = self._stream.call("GET", "/api/tags")
         return [_read(InstalledModel, item) for item in _list(reply)]
 
-    def loaded(self) -> list[LoadedModel]:
+    def loaded(self, *, timeout_s: float = PING_TIMEOUT_S) -> list[LoadedModel]:
         """The models in memory now."""
-        reply = self._stream.call("GET", "/api/ps", timeout_s=PING_TIMEOUT_S)
+        reply = self._stream.call("GET", "/api/ps", timeout_s=timeout_s)
         return [_read(LoadedModel, item) for item in _list(reply)]
 
     def show(self, name: str, *, verbose: bool = False) -> ShownModel:

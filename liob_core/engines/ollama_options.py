@@ -124,11 +124,13 @@ def sampling_problem(sampling: Sampling) -> str | None:
 
 def load_options(settings: LoadSettings, profile: Profile) -> dict[str, JsonValue]:
     """The options whose change makes Ollama load a model again."""
+    # Left out, Ollama fits as many layers as there is room for when it loads.
+    offload = {} if settings.gpu_layers is None else {"num_gpu": settings.gpu_layers}
     return {
         "num_ctx": settings.n_ctx,
         # Ollama uses one number for the logical and the physical batch; the physical one is what counts.
         "num_batch": min(settings.n_batch, settings.n_ubatch),
-        "num_gpu": settings.gpu_layers,
+        **offload,
         "num_thread": settings.threads,
         "use_mmap": settings.load_mode == "mmap",
         **OFF,

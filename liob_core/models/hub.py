@@ -14,6 +14,7 @@ from liob_core.models.gguf import read_model
 from liob_core.models.header import Header, HeaderCutError, read_header
 from liob_core.models.hub_cache import cached_path, cached_repo
 from liob_core.models.hub_errors import HubUnreachableError, not_a_hub, told
+from liob_core.models.hub_headers import keep_header, known_header
 from liob_core.models.hub_repo import HubFile, HubRef, HubRepo, HubVariant, group_files, select
 from liob_core.models.hub_stream import stream_file
 from liob_core.types import ModelFile
@@ -80,16 +81,25 @@ def _marked(repo: HubRepo, variant: HubVariant) -> HubVariant:
     return replace(variant, is_cached=is_cached)
 
 
-def read_remote_model(repo: HubRepo, variant: HubVariant) -> ModelFile:
-    """What the headers of a variant say, read from the cache or, before any download, over the network.
+def read_remote_model(repo: HubRepo, variant: HubVariant, cache_dir: Path | None = None) -> ModelFile:
+    """What the headers of a variant say, read from the files or, before any download, over the network.
 
-    `paths` of the result are those in the repository.
+    Over the network only once where there is a `cache_dir` to keep what they said. `paths` of the result
+    are those in the repository.
     """
     if variant.problem:
         raise FileError(f"{variant.label} of {repo.repo_id}: {variant.problem}")
     local = [path for file in variant.files if (path := cached_path(repo, file))]
-    is_here = len(local) == len(variant.files)
-    model = read_model(local[0]) if is_here else _read_over_network(repo, variant)
+    if len(local) == len(variant.files):
+        return _with_paths(read_model(local[0]), variant)
+    known = known_header(repo, variant, cache_dir) if cache_dir else None
+    model = known or _with_paths(_read_over_network(repo, variant), variant)
+    if cache_dir and known is None:
+        keep_header(repo, variant, model, cache_dir)
+    return model
+
+
+def _with_paths(model: ModelFile, variant: HubVariant) -> ModelFile:
     return replace(model, paths=tuple(file.path for file in variant.files))
 
 

@@ -26,16 +26,16 @@ class Offer:
     reason: str | None = None
 
 
-def read_offers(repo: HubRepo, load: LoadSettings) -> list[Offer]:
+def read_offers(repo: HubRepo, load: LoadSettings, cache_dir: Path) -> list[Offer]:
     """Every variant of the repository with the memory it would need under `load`."""
     with ThreadPoolExecutor(_N_AT_ONCE) as pool:
-        return list(pool.map(partial(_read_offer, repo, load), repo.variants))
+        return list(pool.map(partial(_read_offer, repo, load, cache_dir), repo.variants))
 
 
-def _read_offer(repo: HubRepo, load: LoadSettings, variant: HubVariant) -> Offer:
+def _read_offer(repo: HubRepo, load: LoadSettings, cache_dir: Path, variant: HubVariant) -> Offer:
     """One variant's facts; a refusal concerns it alone, so the list goes on."""
     try:
-        model = read_remote_model(repo, variant)
+        model = read_remote_model(repo, variant, cache_dir)
     except LiobError as error:
         return Offer(variant=variant, reason=str(error))
     return Offer(variant=variant, model=model, need=memory_need(model, load))

@@ -129,17 +129,7 @@ def unique_labels(variants: Sequence[Variant]) -> list[Variant]:
 
 
 def _labels(variants: Sequence[Variant]) -> list[str]:
-    differing = _differing_settings(variants)
-    has_engines = len({variant.engine for variant in variants}) > 1
-    named = Counter(variant.quant for variant in variants)
-    labels = [
-        variant.quant
-        if named[variant.quant] == 1
-        else " ".join(
-            [variant.quant, *([variant.engine] if has_engines else []), *_settings(variant, differing)]
-        )
-        for variant in variants
-    ]
+    labels = [_short_label(variant, variants) for variant in variants]
     taken = Counter(labels)
     labels = [
         label if taken[label] == 1 else f"{label} ({_file_name(variant)})"
@@ -150,6 +140,16 @@ def _labels(variants: Sequence[Variant]) -> list[str]:
         label if taken[label] == 1 else f"{label} {variant.key[:6]}"
         for variant, label in zip(variants, labels, strict=True)
     ]
+
+
+def _short_label(variant: Variant, variants: Sequence[Variant]) -> str:
+    """The quantization and only so much more as tells the variant from others of the same one."""
+    alike = [one for one in variants if one.quant == variant.quant]
+    parts = [variant.quant]
+    if len({one.engine for one in alike}) > 1:
+        parts.append(variant.engine)
+        alike = [one for one in alike if one.engine == variant.engine]
+    return " ".join([*parts, *_settings(variant, _differing_settings(alike))])
 
 
 def _file_name(variant: Variant) -> str:
@@ -171,7 +171,10 @@ def _differing_settings(variants: Sequence[Variant]) -> list[str]:
 
 
 def _settings(variant: Variant, names: Sequence[str]) -> list[str]:
-    values = asdict(variant.load_settings)
+    values = {
+        name: "auto" if setting is None else setting
+        for name, setting in asdict(variant.load_settings).items()
+    }
     key, value = "kv_type_k", "kv_type_v"
     if {key, value} <= set(names) and values[key] == values[value]:
         others = [f"{name}={values[name]}" for name in names if name not in {key, value}]

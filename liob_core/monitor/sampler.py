@@ -96,6 +96,14 @@ class Sampler:
             self._next_gpu_s = 0.0
             self._track()
 
+    def follow(self, pids: tuple[int, ...]) -> None:
+        """Watch the trees of `pids` instead, as the same load: its peaks go on."""
+        with self._lock:
+            self._ended_trees_cpu_s += self._tree.cpu_s
+            self._tree.close()
+            self._tree = self._try("engine_processes", lambda: ProcessTree(pids)) or ProcessTree(())
+            self._track()
+
     def mark_loaded(self) -> None:
         """The load of what is watched is over: from here on peaks belong to the run."""
         with self._lock:

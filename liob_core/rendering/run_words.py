@@ -26,6 +26,7 @@ def how(facts: RunFacts) -> str:
         f"{facts.engine} {facts.engine_version or ''}".strip() if facts.n_samples else None,
         f"context {facts.n_ctx}" if facts.n_ctx else None,
         f"{facts.threads} thread{'s' if facts.threads != 1 else ''}" if facts.threads else None,
+        facts.offload,
         f"answers up to {facts.max_tokens} tokens" if facts.max_tokens and facts.n_samples else None,
         f"run {facts.run_id}",
     ]

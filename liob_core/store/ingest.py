@@ -186,7 +186,8 @@ def _course(con: duckdb.DuckDBPyConnection, run_id: str) -> dict[str, object]:
     has_ended = state in _END_STATES
     n_skipped, engine_version = con.execute(
         "SELECT (SELECT count(*) FROM raw.events WHERE run_id = $1 AND event LIKE 'skipped%'), "
-        "(SELECT max(engine_version) FROM raw.loads WHERE run_id = $1)",
+        "(SELECT string_agg(DISTINCT engine_version, ', ' ORDER BY engine_version) FROM raw.loads "
+        "WHERE run_id = $1)",
         [run_id],
     ).fetchall()[0]
     return {

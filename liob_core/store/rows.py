@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from operator import attrgetter
 
 from liob_core.metrics import SampleMetrics, sample_metrics
+from liob_core.models.hub_origin import hub_origin
 from liob_core.models.variant import model_name_of
 from liob_core.quality.closeness.fidelity import Fidelity
 from liob_core.quality.closeness.results import Result
@@ -36,7 +37,7 @@ _STAMPS = (
 )
 _COUNTERS = (
     *("prompt_tokens", "cached_tokens", "output_tokens", "engine_prompt_ms", "engine_eval_ms"),
-    *("engine_load_ms", "stop_type", "eval_excludes_first_token"),
+    *("engine_load_ms", "engine_total_ms", "stop_type", "eval_excludes_first_token"),
 )
 _SURROUNDINGS = (
     *("cpu_mean_pct", "cpu_peak_pct", "cpu_other_share", "cpu_steal_share", "peak_rss_bytes"),
@@ -156,7 +157,7 @@ def run_row(spec: RunSpec, machine: Machine | None) -> dict[str, object]:
         "run_id": spec.run_id,
         "title": spec.title,
         "created_utc": to_utc(spec.created_utc),
-        "engine": spec.engine,
+        "engine": ", ".join(dict.fromkeys((spec.engine, *(variant.engine for variant in spec.variants)))),
         "engine_url": spec.engine_url,
         "reference": spec.reference,
         "tasks": list(spec.tasks),
@@ -254,8 +255,11 @@ def _model_columns(variant: Variant) -> dict[str, object]:
     model = variant.model
     if model is None:
         return {}
+    origin = hub_origin(model.paths[0]) if model.paths else None
     return {
         **{name: getattr(model, name) for name in _MODEL},
+        "hub_repo": origin.repo_id if origin else None,
+        "hub_commit": origin.commit if origin else None,
         # People know a model by its file; headers hold working titles such as "Smollm2 135M 8k Mix1 Ep2".
         "model_name": model_name_of(variant),
         "file_name": base_name(model.paths[0]) if model.paths else None,

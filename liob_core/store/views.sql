@@ -135,7 +135,9 @@ SELECT
     first_event_tokens,
     eval_excludes_first_token,
     unknown,
-    check_score
+    check_score,
+    engine_total_ms,
+    ttft_ms - engine_load_ms AS ttft_without_load_ms
 FROM raw.samples;
 
 CREATE OR REPLACE VIEW main.loads AS
@@ -166,7 +168,10 @@ SELECT
     peak_memory_bytes,
     peak_vram_bytes,
     peak_vram_reason,
-    sampler_cpu_share
+    sampler_cpu_share,
+    try_cast(effective->>'gpu_layers' AS INTEGER) AS gpu_layers_used,
+    try_cast(effective->>'gpu_share' AS DOUBLE) AS gpu_share,
+    effective->>'gpu_share_reason' AS offload_reason
 FROM raw.loads;
 
 CREATE OR REPLACE VIEW main.paired_deltas AS
@@ -262,7 +267,7 @@ SELECT
     content_label, label_warning, fallback_tensors, fallback_warning, n_layers, n_ctx_train, n_experts,
     n_experts_used, has_chat_template, chat_template_sha256, imatrix, quantized_by, repo_url, base_model,
     n_ctx, threads, gpu_layers, kv_type_k, kv_type_v, load_settings, need_bytes, need_weights_bytes,
-    need_kv_bytes, need_compute_bytes, need_reason, tensor_groups
+    need_kv_bytes, need_compute_bytes, need_reason, tensor_groups, hub_repo, hub_commit
 FROM raw.variants;
 
 CREATE OR REPLACE VIEW main.prompts AS

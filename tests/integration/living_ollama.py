@@ -28,6 +28,8 @@ class LivingOllama(OllamaServer):
         body: dict[str, Any] = seen.body if isinstance(seen.body, dict) else {}
         if seen.path == "/api/create":
             return self._create(body)
+        if seen.path == "/api/pull":
+            return self._pull(body)
         if seen.path == "/api/delete":
             return self._delete(body["model"])
         if seen.path == "/api/chat":
@@ -39,10 +41,18 @@ class LivingOllama(OllamaServer):
     def _create(self, body: dict[str, Any]) -> Answer:
         digests = [digest for digest in body["files"].values() if digest not in self.blobs]
         if digests:
-            return Answer(pieces=(_status(error=f"invalid digest: {digests[0]}"),))
+            return Answer(pieces=(status_line(error=f"invalid digest: {digests[0]}"),))
         entry = {**self.tags["models"][0], "name": body["model"], "model": body["model"], "digest": "0" * 64}
         self.tags["models"].append(entry)
-        return Answer(pieces=(_status(status="parsing GGUF"), _status(status="success")))
+        return Answer(pieces=(status_line(status="parsing GGUF"), status_line(status="success")))
+
+    def _pull(self, body: dict[str, Any]) -> Answer:
+        entry = {**self.tags["models"][0], "name": body["model"], "model": body["model"], "digest": "1" * 64}
+        self.tags["models"].append(entry)
+        layer = {"digest": "sha256:abc", "total": 1000}
+        steps = [{"status": "pulling abc", **layer, "completed": done} for done in (100, 1000)]
+        steps = [{"status": "pulling manifest"}, *steps, {"status": "success"}]
+        return Answer(pieces=[status_line(**step) for step in steps])
 
     def _delete(self, name: str) -> Answer:
         self.tags["models"] = [model for model in self.tags["models"] if model["name"] != name]
@@ -51,7 +61,7 @@ class LivingOllama(OllamaServer):
     def _chat(self, body: dict[str, Any]) -> Answer:
         text = chatml(body["messages"])
         if body.get("_debug_render_only"):
-            return Answer(pieces=(_status(_debug_info={"rendered_template": text}),))
+            return Answer(pieces=(status_line(_debug_info={"rendered_template": text}),))
         return _answer(
             body, count_tokens(text), lambda text: {"message": {"role": "assistant", "content": text}}
         )
@@ -73,5 +83,6 @@ def _answer(body: dict[str, Any], n_in: int, wrapped: Any) -> Answer:
     return Answer(pieces=(*pieces, line(done=True, **wrapped(""), **counts)))
 
 
-def _status(**fields: Any) -> bytes:
+def status_line(**fields: Any) -> bytes:
+    """One line of what a pull or a registration tells."""
     return json.dumps(fields).encode() + b"\n"

@@ -1,4 +1,4 @@
-"""Downloads under way and those that are over, read from their status files alone."""
+"""Downloads, pulls and registrations under way and those that are over, read from their status files."""
 
 import streamlit as st
 
@@ -42,7 +42,8 @@ def _show_one(status: DownloadStatus, settings: Settings) -> None:
         if status.is_live:
             st.progress(share, text=f"{name}: {memory(status.done_bytes)} of {memory(status.total_bytes)}")
         elif status.state == "finished":
-            st.markdown(f":material/check_circle: {name}, {memory(status.total_bytes)}")
+            named = f" It is **{literal(status.ollama_name)}** on Ollama." if status.ollama_name else ""
+            st.markdown(f":material/check_circle: {name}, {memory(status.total_bytes)}.{named}")
         else:
             st.markdown(f":material/info: {name}: {literal(status.reason or status.state)}")
     with action, st.container(horizontal=True, horizontal_alignment="right"):
@@ -52,7 +53,8 @@ def _show_one(status: DownloadStatus, settings: Settings) -> None:
                 st.toast("Cancelling; what came is kept for the next time.")
             return
         if status.state == "finished" and st.button("Benchmark it", key=f"liob_get_use_{key}"):
-            st.session_state[PATHS_KEY] = status.paths[0]
+            if status.paths:  # what Ollama pulled stands there among its models
+                st.session_state[PATHS_KEY] = status.paths[0]
             open_page("new")
         if st.button("Clear", key=f"liob_get_clear_{key}", help="Takes it off this list; files stay."):
             downloads.forget(key, settings)

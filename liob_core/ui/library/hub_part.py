@@ -2,13 +2,14 @@
 
 import json
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import streamlit as st
 
 from liob_core.analysis.words import UNKNOWN, memory
-from liob_core.bench import downloads
+from liob_core.bench import downloads, ollama_transfers
 from liob_core.bench.spec import DEFAULT_CTX
 from liob_core.config import Settings
 from liob_core.errors import LiobError
@@ -16,11 +17,15 @@ from liob_core.models.hub import list_variants
 from liob_core.models.hub_offers import read_offers, sentences_of
 from liob_core.models.hub_repo import HubRepo, parse_repo
 from liob_core.models.memory import available_bytes, fits
+from liob_core.models.ollama_pulls import pull_problem
 from liob_core.store.journal import read_record
 from liob_core.types import LoadSettings, MemoryNeed
 from liob_core.ui.blocks import show_warnings
 from liob_core.ui.guard import show_error
+from liob_core.ui.library.local_part import has_ollama
 from liob_core.ui.text import literal
+
+FILE, OLLAMA = "Download the file", "Have Ollama pull it"
 
 
 def show_hub(settings: Settings) -> None:
@@ -35,7 +40,7 @@ def show_hub(settings: Settings) -> None:
         st.caption("The headers of its files are read first: what each needs is known before a download.")
         return
     try:
-        found = json.loads(_offers(asked))
+        found = json.loads(_offers(asked, str(settings.cache_dir)))
     except LiobError as error:
         show_error(error)
         return
@@ -44,19 +49,42 @@ def show_hub(settings: Settings) -> None:
         st.caption(f":material/lock: {literal(repo.repo_id)} is gated: it asks you to accept its terms.")
     chosen = _pick(repo, found["rows"])
     show_warnings(found["sentences"])
-    total = sum(repo.variants[index].file_bytes for index in chosen)
-    label = f"Download {memory(total)}" if chosen else "Download"
-    if st.button(label, type="primary", icon=":material/download:", disabled=not chosen, key="liob_hub_get"):
-        for index in chosen:
-            downloads.start(repo, repo.variants[index], settings)
+    variants = [repo.variants[index] for index in chosen]
+    through_ollama = _pick_way() == OLLAMA
+    problems = [pull_problem(repo, variant) for variant in variants] if through_ollama else []
+    show_warnings([f"{problem} Download it instead." for problem in problems if problem])
+    total = sum(variant.file_bytes for variant in variants)
+    label = f"{'Pull' if through_ollama else 'Download'} {memory(total)}" if variants else "Download"
+    is_ready = bool(variants) and not any(problems)
+    if st.button(
+        label, type="primary", icon=":material/download:", disabled=not is_ready, key="liob_hub_get"
+    ):
+        start = ollama_transfers.start_pull if through_ollama else downloads.start
+        for variant in variants:
+            start(repo, variant, settings)
         st.rerun()
 
 
+def _pick_way() -> str:
+    """Whether LIOB downloads the files, or Ollama pulls them; asked only where Ollama answers."""
+    if not has_ollama():
+        return FILE
+    chosen = st.segmented_control(
+        "How",
+        [FILE, OLLAMA],
+        default=FILE,
+        key="liob_hub_way",
+        help="A file runs on either engine, and its weights are known. What Ollama pulls only Ollama has, "
+        "with the Hub's template; take one way for all variants that are compared.",
+    )
+    return chosen or FILE
+
+
 @st.cache_data(ttl=600, max_entries=16, show_spinner="Reading the headers of its files")
-def _offers(asked: str) -> str:
+def _offers(asked: str, cache_dir: str) -> str:
     """The repository, a row for each of its variants and what must be said beside them, as JSON."""
     repo = list_variants(parse_repo(asked))
-    offers = read_offers(repo, LoadSettings(n_ctx=DEFAULT_CTX))
+    offers = read_offers(repo, LoadSettings(n_ctx=DEFAULT_CTX), Path(cache_dir))
     rows = [
         {
             "bpw": offer.model.bpw if offer.model else None,

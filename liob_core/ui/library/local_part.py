@@ -7,6 +7,7 @@ from pathlib import Path
 import streamlit as st
 
 from liob_core.analysis.words import UNKNOWN, memory
+from liob_core.bench import ollama_transfers
 from liob_core.config import Settings
 from liob_core.engines.registry import describe_ollama
 from liob_core.errors import LiobError
@@ -39,26 +40,60 @@ def show_local(settings: Settings) -> None:
     show_table(columns, rows, caption="Models on this machine")
     total = sum(one.file_bytes for one in held) + sum(one.size_bytes or 0 for one in installed)
     st.caption(literal(f"{memory(total)} in all. {sentence}"))
+    if has_ollama() and held:
+        _offer_registering(held, settings)
     _offer_removal({**_held_names(held), **_ollama_names(installed)})
+
+
+def _offer_registering(held: list[HeldModel], settings: Settings) -> None:
+    """Give one of the files to Ollama; the name it gets stands among the downloads and in the table."""
+    with st.expander("Use a file on Ollama", icon=":material/output:"):
+        files = {f"{_name_of(one)} {one.label}, {memory(one.file_bytes)}": one for one in held}
+        chosen = st.selectbox("Register", list(files), index=None, key="liob_register_what")
+        st.caption(
+            "The same weights always get the same name, which begins with liob/. Ollama keeps a copy; it can "
+            "be removed below. A run that needs the file on Ollama registers it by itself."
+        )
+        if st.button(
+            "Register with Ollama", icon=":material/output:", disabled=chosen is None, key="liob_register"
+        ):
+            one = files[str(chosen)]
+            ollama_transfers.start_register(one.path, one.file_bytes, settings)
+            st.rerun()
+
+
+def _name_of(held: HeldModel) -> str:
+    return held.repo.repo_id if held.repo else held.path.name
+
+
+@st.cache_data(ttl=10, max_entries=1, show_spinner="Looking for Ollama")
+def _ollama_state() -> tuple[bool, str]:
+    """Whether Ollama answers, and its sentence; kept for the few clicks that follow one another."""
+    state = describe_ollama()
+    return state.available, state.sentence
+
+
+def has_ollama() -> bool:
+    """Whether Ollama answers at OLLAMA_HOST."""
+    return _ollama_state()[0]
 
 
 def _installed() -> tuple[list[OllamaModel], str]:
     """What Ollama has, and one sentence on whether it answers."""
-    state = describe_ollama()
-    if not state.available:
-        return [], state.sentence
+    is_available, sentence = _ollama_state()
+    if not is_available:
+        return [], sentence
     try:
         with open_server() as server:
-            return [server.look(entry) for entry in server.installed()], state.sentence
+            return [server.look(entry) for entry in server.installed()], sentence
     except LiobError as error:
         return [], str(error)
 
 
 def _held_row(held: HeldModel) -> list[Cell]:
     where = "Hub cache" if held.repo else "LIOB's folder"
-    name = held.repo.repo_id if held.repo else held.path.name
     return [
-        Cell(text=held.label, notes=(Note(name),), hint=str(held.path)),
+        Cell(text=held.label, notes=(Note(_name_of(held)),), hint=str(held.path)),
         Cell(text=where),
         _bits_cell(held),
         Cell(text=memory(held.file_bytes)),
@@ -92,10 +127,7 @@ def _ollama_row(found: OllamaModel) -> list[Cell]:
 
 def _held_names(held: list[HeldModel]) -> dict[str, Remove]:
     return {
-        f"{one.repo.repo_id if one.repo else one.path.name} {one.label}, {memory(one.file_bytes)}": partial(
-            _remove_held, one
-        )
-        for one in held
+        f"{_name_of(one)} {one.label}, {memory(one.file_bytes)}": partial(_remove_held, one) for one in held
     }
 
 

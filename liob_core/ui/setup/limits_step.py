@@ -14,6 +14,7 @@ from liob_core.ui.setup.seeds_step import SeedsChoice, pick_seeds
 _CTX, _THREADS, KV_KEY, _MMAP = "liob_new_ctx", "liob_new_threads", "liob_new_kv", "liob_new_mmap"
 KV_TYPES = ("f16", "q8_0", "q4_0")
 _MODE = "liob_new_prompt_mode"
+_GPU = "liob_new_gpu_layers"
 _PROMPTS = {
     "reference": "One template for all",
     "own": "Each file's own template",
@@ -38,6 +39,7 @@ def load_settings_asked(settings: Settings) -> LoadSettings:
     return LoadSettings(
         n_ctx=int(state.get(_CTX, DEFAULT_CTX)),
         threads=int(state.get(_THREADS, settings.threads or default_threads())),
+        gpu_layers=state.get(_GPU),
         kv_type_k=kv_type,
         kv_type_v=kv_type,
         flash_attn="auto" if kv_type == "f16" else "on",
@@ -66,6 +68,7 @@ def _pick_advanced() -> tuple[int, str]:
     state = st.session_state
     values = (
         f"KV cache {state.get(KV_KEY, 'f16')} · seed {state.get('liob_new_seed', 1)} · "
+        f"{'automatic' if state.get(_GPU) is None else state[_GPU]} layers on the GPU · "
         f"{'mapped file' if state.get(_MMAP) else 'weights read into memory'} · "
         f"{_PROMPTS[state.get(_MODE, 'reference')].lower()}"
     )
@@ -73,6 +76,15 @@ def _pick_advanced() -> tuple[int, str]:
         left, right = st.columns(2)
         left.selectbox("KV cache type", KV_TYPES, key=KV_KEY, help="A smaller type is another variant.")
         seed = right.number_input("Seed", 0, 2**32 - 2, 1, key="liob_new_seed")
+        st.number_input(
+            "Layers on the GPU",
+            0,
+            9999,
+            None,
+            key=_GPU,
+            placeholder="automatic",
+            help="Empty: as many as there is room for. 0: the processor alone. Results say what was used.",
+        )
         st.toggle("Map the file instead of reading it into memory", key=_MMAP)
         mode = st.selectbox(
             "Prompts",

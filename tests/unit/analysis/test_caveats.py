@@ -81,3 +81,20 @@ def test_an_unknown_neighbour_is_told(writer):
     for block in range(2):
         writer.speed("F16", block, contended=None)
     assert any("could not be told" in warning for warning in found(writer))
+
+
+def test_a_prompt_rate_that_rises_over_the_blocks_is_in_doubt(writer):
+    healthy(writer)
+    writer.speed("Q8_0", 2, prefill_ms=256.0 / 2.5)
+    assert any("Q8_0: its prompt rate rose to 2.5 times" in one for one in found(writer))
+
+
+def test_a_prompt_rate_that_rises_a_little_is_not(writer):
+    healthy(writer)
+    writer.speed("Q8_0", 2, prefill_ms=256.0 / 1.9)
+    assert not any("its prompt rate rose" in one for one in found(writer))
+
+
+def test_answers_without_counters_are_counted(writer):
+    healthy(writer, sample={"reason": "metrics_missing: the server's last line lacks eval_count"})
+    assert any("2 answers came without all of the engine's counters" in one for one in found(writer))

@@ -111,3 +111,28 @@ def test_pick_on_ollama_is_run_by_ollama(writer):
             writer.answer(label, f"p{number}", "pass")
     writer.summarize()
     assert headline(writer.close(), writer.run_id).command == "ollama run tiny:q8_0"
+
+
+def test_prompts_that_the_engines_templates_make_differ_are_counted(writer):
+    two_engines(writer, prompt_mode="engine")
+    answers(writer, bytes_differ=3)
+    writer.summarize()
+    found = " ".join(warnings(writer.close(), writer.run_id))
+    assert "3 prompts became other text on some variants than on others" in found
+
+
+@pytest.mark.parametrize(
+    ("names", "is_told"),
+    [
+        (("liob/tiny:f16-1", "hf.co/me/tiny:Q8_0"), True),
+        (("tiny:f16", "hf.co/me/tiny:Q8_0"), True),
+        (("liob/tiny:f16-1", "liob/tiny:q8_0-2"), False),
+    ],
+)
+def test_two_ways_of_registering_are_told_where_templates_depend_on_them(writer, names, is_told):
+    writer.run(engine="ollama", prompt_mode="engine")
+    for label, bpw, name in zip(("F16", "Q8_0"), (16.0, 8.5), names, strict=True):
+        writer.variant(label, bpw, engine="ollama", engine_model=name)
+    writer.summarize()
+    found = " ".join(warnings(writer.close(), writer.run_id))
+    assert ("take one way for all" in found) is is_told

@@ -1,5 +1,6 @@
 """Two runs side by side: every figure computed by hand."""
 
+import json
 import math
 
 import pandas as pd
@@ -143,3 +144,35 @@ def test_deleted_run_is_hidden_from_lists_and_results_and_kept_in_the_history(wr
         apply_edit(con, Edit(run_id=RUN, action="restore"))
     assert len(list_runs(path)) == 1
     assert len(database.query(path, "SELECT * FROM results")) == 1
+
+
+def effective(**facts):
+    return json.dumps(facts)
+
+
+def test_other_offload_batch_and_cache_speak_against_a_comparison(writer):
+    for run_id, share, batch, cache in ((RUN, 0.5, 512, "f16"), (OTHER, 1.0, 256, "q8_0")):
+        fill(writer, run_id, (10.0,), passed=())
+        writer.load(
+            "F16",
+            run_id=run_id,
+            effective=effective(
+                gpu_share=share,
+                request={"options": {"num_batch": batch}},
+                server_environment={"OLLAMA_KV_CACHE_TYPE": cache},
+            ),
+        )
+    writer.flush()
+    found = run_pairs.compare(writer.close(), RUN, OTHER).warnings
+    assert "Other share on the GPU: 0.5 against 1." in found
+    assert "Other batch: 512 against 256." in found
+    assert "Other type of the server's cache: f16 against q8_0." in found
+
+
+def test_layers_compare_as_used_whatever_was_asked(writer):
+    fill(writer, RUN, (10.0,), passed=())  # 0 asked for, of a LIOB that did not store what was used
+    writer.run(run_id=OTHER, suite_sha256="s", title=OTHER)
+    writer.variant("F16", 16.0, run_id=OTHER, weights_sha256="w", gpu_layers=None)
+    writer.load("F16", run_id=OTHER, effective=effective(gpu_layers=0))
+    writer.flush()
+    assert not any("layers" in one for one in run_pairs.compare(writer.close(), RUN, OTHER).warnings)

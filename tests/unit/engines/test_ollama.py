@@ -1,13 +1,16 @@
 import json
+import os
 import threading
 import time
 from dataclasses import replace
 
+import psutil
 import pytest
 
 from liob_core.engines import ollama as ollama_module
 from liob_core.engines import ollama_report
 from liob_core.engines.ollama import OllamaEngine
+from liob_core.engines.ollama_process import Runner
 from liob_core.engines.protocol import Request
 from liob_core.errors import EngineFailure
 from liob_core.types import LoadSettings, Message, Outcome, Sampling
@@ -53,7 +56,7 @@ def test_load_preloads_with_the_very_options_that_are_measured(ollama, engine, l
     list(engine.generate(RAW))
     loads, measured = ollama.bodies("/api/generate")
     assert loads["prompt"] == ""
-    for name in ("num_ctx", "num_batch", "num_gpu", "num_thread", "use_mmap", "draft_num_predict"):
+    for name in ("num_ctx", "num_batch", "num_thread", "use_mmap", "draft_num_predict"):
         assert loads["options"][name] == measured["options"][name]
     assert (loads["shift"], loads["truncate"]) == (measured["shift"], measured["truncate"]) == (False, False)
     assert report.load_ms > 0
@@ -62,6 +65,56 @@ def test_load_preloads_with_the_very_options_that_are_measured(ollama, engine, l
     assert report.effective["n_ctx"] == 2048
     log = [json.loads(one) for one in (tmp_path / "e.log").read_text().splitlines()]
     assert [one["body"] for one in log] == [loads, measured]
+
+
+@pytest.mark.parametrize(("layers", "sent"), [(None, {}), (0, {"num_gpu": 0}), (7, {"num_gpu": 7})])
+def test_load_layers_on_the_gpu_are_ollamas_choice_unless_asked_for(ollama, engine, load, layers, sent):
+    load(gpu_layers=layers)
+    list(engine.generate(RAW))
+    for body in ollama.bodies("/api/generate"):
+        assert {name: value for name, value in body["options"].items() if name == "num_gpu"} == sent
+
+
+def test_load_settings_of_nobody_leave_the_layers_to_the_engine():
+    assert LoadSettings().gpu_layers is None
+
+
+def test_load_automatic_layers_that_the_registration_fixes_are_warned_of(ollama, load):
+    ollama.shown["parameters"] = 'num_gpu                        0\nstop  "<|im_end|>"'
+    assert any("sets num_gpu" in one for one in load().effective["warnings"])
+    assert not any("num_gpu" in one for one in load(gpu_layers=3).effective["warnings"])
+
+
+@pytest.mark.parametrize(
+    ("command", "has_card", "layers"),
+    [
+        ((), True, None),
+        (("-ngl", "0"), False, 0),
+        (("-ngl", "7"), True, 7),
+        (("-ngl", "7"), False, None),  # told to, but nothing is known that it could use
+        (("-ngl", "999"), True, 31),  # 30 blocks and the output layer
+        (("-ngl", "-1"), True, None),
+        (("-ngl", "auto"), True, None),
+    ],
+)
+def test_load_layers_that_were_used_are_read_from_the_runner(
+    ollama, load, monkeypatch, command, has_card, layers
+):
+    monkeypatch.setattr(ollama_report, "has_nvidia_card", lambda: has_card)
+    monkeypatch.setattr(ollama_report.sys, "platform", "linux")
+    runner = Runner(os.getpid(), psutil.Process().create_time(), ("llama-server", *command))
+    monkeypatch.setattr(ollama_module, "find_runner", lambda _: runner)
+    effective = load().effective
+    assert effective.get("gpu_layers") == layers
+    if layers == 0:
+        assert effective["gpu_share"] == 0.0, "whatever the server counts as VRAM"
+
+
+def test_load_nothing_in_vram_is_the_processor_wherever_it_runs(ollama, load, monkeypatch):
+    monkeypatch.setattr(ollama_report, "has_nvidia_card", lambda: False)
+    entry = {**json.loads(recording("ps-loaded").body)["models"][0], "size_vram": 0}
+    monkeypatch.setattr(type(ollama), "_entry", lambda *_: entry)
+    assert load().effective["gpu_share"] == 0.0
 
 
 def test_load_tells_blob_manifest_and_estimates_apart(load):
@@ -217,6 +270,34 @@ def test_generate_silent_reload_is_cold(ollama, engine, load):
     assert last_chunk(engine, ollama, load_duration=3_000_000).counters.cold is False
 
 
+def test_runner_of_a_silent_reload_is_found_again(ollama, engine, load, monkeypatch):
+    found = []
+    monkeypatch.setattr(ollama_module, "find_runner", lambda _: found[-1])
+    own, parent = psutil.Process(), psutil.Process(os.getppid())
+    found.append(Runner(own.pid, own.create_time(), ()))
+    load()
+    engine._loaded.load_ms = 500.0
+    last_chunk(engine, ollama, load_duration=3_000_000)
+    found.append(Runner(parent.pid, parent.create_time(), ()))
+    assert engine.pids() == (own.pid,), "a warm answer says nothing of another process"
+    chunk = last_chunk(engine, ollama, load_duration=530_000_000)
+    assert "load the model again" in chunk.note
+    assert engine.pids() == (parent.pid,)
+
+
+def test_runner_that_ended_is_looked_for_until_there_is_another(ollama, engine, load, monkeypatch):
+    own = psutil.Process()
+    found = [Runner(own.pid, 0.0, ())]  # of an earlier process of that id
+    monkeypatch.setattr(ollama_module, "find_runner", lambda _: found[-1])
+    load()
+    found.append(None)
+    assert engine.pids() == ()
+    assert last_chunk(engine, ollama).counters.cold is True
+    found.append(Runner(own.pid, own.create_time(), ()))
+    assert engine.pids() == (own.pid,)
+    assert last_chunk(engine, ollama).counters.cold is False
+
+
 def test_generate_beside_other_models_says_so(ollama, engine, load):
     load()
     assert last_chunk(engine, ollama).note is None
@@ -245,7 +326,15 @@ def test_generate_without_counts_is_whole_and_says_so(ollama, engine, load):
     chunk = list(engine.generate(RAW))[-1]
     assert chunk.counters.output_tokens is None
     assert chunk.counters.engine_eval_ms is None
-    assert "told no counts" in chunk.note
+    assert chunk.note.startswith("metrics_missing: ")
+
+
+@pytest.mark.parametrize("name", ["prompt_eval_count", "prompt_eval_duration", "eval_count", "eval_duration"])
+def test_generate_a_missing_counter_is_named(ollama, engine, load, name):
+    load()
+    chunk = last_chunk(engine, ollama, **{name: None})
+    assert chunk.note == f"metrics_missing: the server's last line lacks {name}"
+    assert last_chunk(engine, ollama).note is None
 
 
 def test_generate_tokens_are_the_servers_count_not_the_pieces(ollama, engine, load):
@@ -398,6 +487,39 @@ def test_abort_ends_a_stream_at_once_until_the_next_load(ollama, engine, load):
     assert ollama.loaded == {}, "an abort does not keep LIOB from freeing the model"
     load()
     list(engine.generate(RAW))
+
+
+@pytest.mark.parametrize("what", ["load", "generate"])
+def test_abort_during_a_slow_question_does_not_wait_for_its_answer(ollama, engine, load, what):
+    load()
+    arrived, closed = threading.Event(), threading.Event()
+
+    def until_closed():
+        arrived.set()
+        closed.wait(10)
+
+    ollama.answer("/api/ps", until_closed)
+    threading.Thread(target=lambda: arrived.wait(10) and engine.abort(), daemon=True).start()
+    if what == "load":
+        engine._loaded = None  # so that no unload comes first
+    began = time.monotonic()
+    with pytest.raises(EngineFailure) as caught:
+        load() if what == "load" else list(engine.generate(RAW))
+    closed.set()
+    assert caught.value.outcome is Outcome.CANCELLED
+    assert time.monotonic() - began < 1.5
+
+
+def test_unload_after_an_abort_tells_a_slow_server_and_does_not_wait(ollama, engine, load):
+    load()
+    closed = threading.Event()
+    ollama.answer("/api/ps", lambda: closed.wait(10))
+    engine.abort()
+    began = time.monotonic()
+    engine.unload()
+    closed.set()
+    assert ollama.loaded == {}, "it is told to free the model though it did not say what it holds"
+    assert time.monotonic() - began < 2.5
 
 
 # --- prompts ----------------------------------------------------------------------------------

@@ -170,3 +170,8 @@ def test_settings_of_the_server_alone_are_told(settings, words):
 
 def test_body_lone_surrogate_can_be_sent():
     json.dumps(body_of(Request(prompt="\ud83d", sampling=Sampling(max_tokens=1)))[1]).encode()
+
+
+def test_body_layers_on_the_gpu_are_left_to_ollama_where_none_were_asked_for():
+    assert "num_gpu" not in load_body("m", LoadSettings(), PROFILE)["options"]
+    assert load_body("m", LoadSettings(gpu_layers=0), PROFILE)["options"]["num_gpu"] == 0

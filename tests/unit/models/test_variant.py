@@ -8,7 +8,7 @@ import pytest
 from liob_core.errors import FileError, UsageError
 from liob_core.models.digests import weights_sha256
 from liob_core.models.variant import fake_variant, make_variant, order_by_bits, unique_labels, variant_key
-from liob_core.types import LoadSettings
+from liob_core.types import LoadSettings, Variant
 
 
 def test_variant_of_a_file(gguf: Callable[..., Path], tmp_path: Path) -> None:
@@ -95,3 +95,32 @@ def test_fake_variant_is_repeatable() -> None:
     model = fake_variant("a", bpw=4.5).model
     assert model is not None
     assert model.bpw == pytest.approx(8 * model.tensor_bytes / model.n_params)
+
+
+def on(variant: Variant, engine: str, **settings: object) -> Variant:
+    asked = replace(variant.load_settings, **settings)
+    return replace(variant, key=variant_key(variant.key, engine, asked), engine=engine, load_settings=asked)
+
+
+def test_labels_stay_short_where_engines_differ_in_context_too() -> None:
+    first, second = fake_variant("Q8_0", bpw=8.5), fake_variant("Q4_0", bpw=4.5)
+    variants = [
+        on(first, "embedded", n_ctx=4096),
+        on(first, "ollama", n_ctx=2048),
+        on(second, "embedded", n_ctx=1024),
+    ]
+    assert [one.label for one in unique_labels(variants)] == ["Q8_0 embedded", "Q8_0 ollama", "Q4_0"]
+
+
+def test_labels_name_only_settings_that_differ_among_variants_alike() -> None:
+    first, second = fake_variant("Q8_0", bpw=8.5), fake_variant("Q4_0", bpw=4.5)
+    variants = [
+        on(first, "ollama", gpu_layers=None),
+        on(first, "ollama", gpu_layers=7),
+        on(second, "ollama", n_ctx=1024),
+    ]
+    assert [one.label for one in unique_labels(variants)] == [
+        "Q8_0 gpu_layers=auto",
+        "Q8_0 gpu_layers=7",
+        "Q4_0",
+    ]
