@@ -8,6 +8,7 @@ from liob_core.config import load_settings
 from liob_core.ui import reads
 from liob_core.ui.blocks import show_heading
 from liob_core.ui.closeness_section import show_closeness
+from liob_core.ui.is_it_real import show_is_it_real
 from liob_core.ui.quality.cache_section import show_caches
 from liob_core.ui.quality.category_section import show_categories
 from liob_core.ui.quality.judge_section import show_judges
@@ -34,4 +35,5 @@ def show() -> None:
     if load_settings().share is None and not view.is_sample:
         # Visitors start nothing, and their app imports no bench.
         importlib.import_module("liob_core.ui.quality.judge_start").offer_judging(view)
+    show_is_it_real(view)
     show_caveats(view)

@@ -21,7 +21,7 @@ _LONGEST_REASON = 160
 def opinion_notes(opinion: Row) -> list[Note]:
     """The judge, its score or result and its reason; a judge that failed its calibration says so."""
     judge = str(opinion["judge"])
-    failed = pd.notna(opinion["calibration_share"]) and opinion["calibration_share"] < MIN_SHARE
+    failed = bool(pd.notna(opinion["calibration_share"]) and opinion["calibration_share"] < MIN_SHARE)
     doubt = ", which failed its calibration" if failed else ""
     if opinion["state"] != "scored":
         return [Note(f"{judge}: no opinion ({opinion['state']})", "unknown")]

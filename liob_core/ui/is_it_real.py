@@ -86,7 +86,7 @@ def _show_table(table: pd.DataFrame, *, is_seeded: bool) -> None:
 
 def _row(row: Row, colour: str, *, is_seeded: bool) -> list[Cell]:
     look = _LOOKS.get(row["seed_verdict"] if is_seeded else row["verdict"], "unknown")
-    p_value = words.UNKNOWN if pd.isna(row["p_holm"]) else f"{row['p_holm']:.3f}"
+    p_value: str = words.UNKNOWN if pd.isna(row["p_holm"]) else f"{row['p_holm']:.3f}"
     cells = [
         Cell(text=str(row["variant"]), swatch=colour),
         Cell(text=str(row["n_lost"]), hint=row["lost_prompts"], notes=_names(row["lost_prompts"])),
@@ -94,7 +94,7 @@ def _row(row: Row, colour: str, *, is_seeded: bool) -> list[Cell]:
         Cell(text=p_value, notes=(Note(f"n = {row['n']}"),)),
     ]
     if is_seeded:
-        own = words.UNKNOWN if pd.isna(row["own_flips"]) else words.three_digits(row["own_flips"])
+        own: str = words.UNKNOWN if pd.isna(row["own_flips"]) else words.three_digits(row["own_flips"])
         cells += [Cell(text=own), _over_seeds(row)]
     verdict = row["seed_verdict"] if is_seeded else row["verdict"]
     said = verdict if isinstance(verdict, str) else "no verdict"
