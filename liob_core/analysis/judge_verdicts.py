@@ -21,6 +21,7 @@ from liob_core.analysis.deltas import (
     WORSE,
 )
 from liob_core.quality.judge.calibration import passed
+from liob_core.quality.judge.people import PEOPLE
 from liob_core.types import JudgeState
 
 MIN_COVERAGE = 0.95
@@ -40,13 +41,20 @@ class JudgeFacts:
     n_items: int
 
     @property
+    def is_people(self) -> bool:
+        """Whether it is people who voted blind."""
+        return self.judge_key == PEOPLE
+
+    @property
     def gives_verdict(self) -> bool:
-        """Whether it got at least 80 % of its calibration right."""
-        return passed(self.n_right, self.n_items)
+        """Whether it got at least 80 % of its calibration right; people are not calibrated."""
+        return self.is_people or passed(self.n_right, self.n_items)
 
     @property
     def calibration_sentence(self) -> str:
         """How the calibration went, and what that means."""
+        if self.is_people:
+            return "blind votes of people, who need no calibration"
         if not self.n_items:
             return "not calibrated, so it gives no verdict"
         share = f"{self.n_right} of {self.n_items} calibration questions right"

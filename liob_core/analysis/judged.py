@@ -27,6 +27,11 @@ _SCHEMA_WITH_JUDGES = 2
 
 _LATEST = """
     SELECT * FROM raw.judgements WHERE run_id = $run_id
+        -- people also compare two variants of which neither is the reference
+        AND (reference_sample_id IS NULL OR reference_sample_id IN (
+            SELECT sample_id FROM raw.samples JOIN raw.variants USING (run_id, variant)
+            WHERE run_id = $run_id AND is_reference
+        ))
     QUALIFY row_number() OVER (
         PARTITION BY sample_id, judge_key, mode ORDER BY judged_utc DESC, judgement_id DESC
     ) = 1
@@ -173,6 +178,8 @@ def rows_of(con: duckdb.DuckDBPyConnection, run_id: str, facts: JudgeFacts) -> l
     variants = con.execute(_VARIANTS, [run_id]).fetchall()
     cells = cells_of(con, run_id, facts)
     base = next((cells.get(variant, {}) for variant, is_reference, _ in variants if is_reference), {})
+    if facts.is_people:  # what they are shown is drawn at random, so they need not have seen all of it
+        cells = {name: {p: one for p, one in mine.items() if one.state} for name, mine in cells.items()}
     rows = [
         {
             "variant": variant,

@@ -161,3 +161,15 @@ def test_the_same_text_twice_is_no_pair_that_the_judge_was_asked_about() -> None
     cells = {"p000": cell(result="tie"), "p001": cell(state="parse_error")}
     row = pair_verdict(cells)
     assert (row["n_ties"], row["n_asked"], row["n_same_order"]) == (1, 0, 0)
+
+
+def test_people_give_verdicts_without_a_calibration() -> None:
+    people = JudgeFacts(
+        judge="people", judge_key="people", mode="pairwise", n_judged=6, n_scored=6, n_right=0, n_items=0
+    )
+    assert people.gives_verdict
+    assert people.calibration_sentence == "blind votes of people, who need no calibration"
+    cells = paired(0, 0, 6)
+    base = {prompt: cell(state=None) for prompt in cells}
+    [row] = with_verdicts([{"variant": "Q4", "is_reference": False, **pair_row(cells, base)}], people)
+    assert row["verdict"] == "worse"

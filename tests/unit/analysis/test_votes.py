@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from liob_core.analysis.judged import judges, pairs
 from liob_core.analysis.votes import vote_pairs, vote_results
 from tests.unit.analysis.conftest import RUN, START
 
@@ -124,3 +125,22 @@ def test_only_ties_decide_nothing(writer):
     [row] = vote_results(writer.close(), RUN).to_dict("records")
     assert (row["win_share"], row["ci_low"], row["p_value"]) == (None, None, None)
     assert row["words"] == "no vote decides between them"
+
+
+def test_among_the_judges_people_need_no_calibration_and_only_pairs_with_the_reference_count(writer):
+    """6 of 8 prompts were shown: what was not is missing by chance, so there is a verdict."""
+    fill(writer)
+    for number in range(6):
+        vote(writer, number, "loss")
+        vote(writer, number, "win", base="Q8_0")
+    writer.flush()
+    path = writer.close()
+    [judge] = judges(path, RUN).to_dict("records")
+    assert (judge["judge"], judge["n_judged"], judge["gives_verdict"]) == ("people", 6, True)
+    rows = {row["variant"]: row for row in pairs(path, RUN, "people").to_dict("records")}
+    assert (rows["Q2_K"]["n_losses"], rows["Q2_K"]["n_wins"], rows["Q2_K"]["n_judgeable"]) == (6, 0, 6)
+    assert rows["Q2_K"]["verdict"] == "worse"
+    assert (rows["Q8_0"]["n_scored"], rows["Q8_0"]["words"]) == (
+        0,
+        "not comparable: no answer could be judged",
+    )
