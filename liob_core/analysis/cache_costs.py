@@ -42,7 +42,7 @@ def cache_type(row: Row) -> str:
 def _row(row: Row, base: Row) -> Row:
     saved = base["need_kv_bytes"] - row["need_kv_bytes"]
     is_base = row["variant"] == base["variant"]
-    base_ln = 0.0 if base["is_reference"] else base["ln_ratio"]
+    base_ln = 0.0 if _is_compared_with(base) else base["ln_ratio"]
     return {
         "variant": row["variant"],
         "is_reference": row["is_reference"],
@@ -63,10 +63,15 @@ def _row(row: Row, base: Row) -> Row:
     }
 
 
+def _is_compared_with(row: Row) -> bool:
+    """Whether a variant is what the closeness of its model's others is to."""
+    return bool(pd.isna(row["ln_ratio"]) and not pd.isna(row["ppl"]))
+
+
 def _words(row: Row, base: Row, *, is_base: bool, ln_cost: float) -> str:
     if is_base:
         return "compared with"
-    if base["is_reference"]:
+    if _is_compared_with(base):
         return str(row["words"])
     if pd.isna(ln_cost):
         return words.UNKNOWN

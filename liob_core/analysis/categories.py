@@ -3,7 +3,6 @@
 A difference is clear where its own 95 % interval leaves 0 out; with so many cells some do by chance.
 """
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import pandas as pd
 
 from liob_core import stats
 from liob_core.analysis.deltas import BOOTSTRAP_SEED, NOT_COMPARABLE
+from liob_core.analysis.graded import read_answers
 from liob_core.analysis.judged import cells_of, judges_of
 from liob_core.store import database
 from liob_core.types import JudgeMode
@@ -24,14 +24,6 @@ _COLUMNS = (
     "is_clear", "reason",
 )  # fmt: skip
 
-# One answer a prompt and variant: the latest of the first block in which the suite ran.
-_CHECKED = """
-    SELECT variant, prompt_id, check_result FROM raw.samples
-    WHERE run_id = $run_id AND task = 'suite' AND NOT warmup AND outcome <> 'cancelled' AND block = (
-        SELECT min(block) FROM raw.samples WHERE run_id = $run_id AND task = 'suite' AND NOT warmup
-    )
-    QUALIFY row_number() OVER (PARTITION BY variant, prompt_id ORDER BY started_utc DESC) = 1
-"""
 _PROMPTS = "SELECT prompt_id, category FROM raw.prompts WHERE run_id = ? ORDER BY position, prompt_id"
 _VARIANTS = """
     SELECT variant, is_reference, bpw FROM raw.variants WHERE run_id = ?
@@ -51,10 +43,12 @@ def check_categories(db: Path, run_id: str) -> pd.DataFrame:
     number). Categories as in the suite, then all prompts together; empty without checks.
     """
     with database.read(db) as con:
-        values: dict[str, dict[str, str]] = defaultdict(dict)
-        for variant, prompt_id, result in con.execute(_CHECKED, {"run_id": run_id}).fetchall():
-            if result in {"pass", "fail"}:
-                values[variant][prompt_id] = result
+        values = {
+            variant: {
+                prompt: answer.check_result for prompt, answer in answers.items() if answer.check_result
+            }
+            for variant, answers in read_answers(con, run_id).items()
+        }
         return _frame(con, run_id, values, _of_checks, "no prompt was checked for both")
 
 

@@ -21,7 +21,7 @@ HATCH_NOTE = "Hatched: nothing to compare"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unit:
-    """How differences are shown: their factor and format, what they are called, and the least full colour."""
+    """How differences are shown: of what, their factor and format, and where the colour is full at least."""
 
     name: str
     factor: float
@@ -34,8 +34,8 @@ class Unit:
         return f"{shown:+.{self.digits}f}".replace("-", "\N{MINUS SIGN}") if shown else "0"
 
 
-POINTS = Unit(name="points of the pass rate", factor=100, digits=0, full_at=20)
-SCORES = Unit(name="of the judge's score", factor=1, digits=1, full_at=2)
+POINTS = Unit(name="pass rate, points", factor=100, digits=0, full_at=20)
+SCORES = Unit(name="judge's score", factor=1, digits=1, full_at=2)
 
 
 def difference_map(cells: pd.DataFrame, look: Look, *, unit: Unit, title: str, caption: Caption) -> Any:
@@ -62,13 +62,17 @@ def difference_map(cells: pd.DataFrame, look: Look, *, unit: Unit, title: str, c
     end = max([unit.full_at, *known.loc[known["is_clear"], "shown"].abs()])
     colour = alt.Color(
         "shown:Q",
-        scale=alt.Scale(domain=[-end, 0, end], range=[_LOST[look.name], look.grid, _GAINED[look.name]]),
+        scale=alt.Scale(
+            domain=[-end, 0, end],
+            range=[_LOST[look.name], look.grid, _GAINED[look.name]],
+            interpolate="rgb",  # others pass through hues that mean nothing here
+        ),
         legend=None,
     )
     tooltip = [
         alt.Tooltip("category:N", title="Category"),
         alt.Tooltip("variant:N", title="Variant"),
-        alt.Tooltip("words:N", title=f"Difference, {unit.name}"),
+        alt.Tooltip("words:N", title=f"Difference in {unit.name}"),
         alt.Tooltip("n:Q", title="n, prompts compared"),
     ]
     layers = [

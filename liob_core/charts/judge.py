@@ -26,12 +26,16 @@ def score_dots(table: pd.DataFrame, look: Look, *, caption: Caption) -> Any:
     ladder = Ladder.of(table, look)
     scale = alt.Scale(domain=[LOWEST_SCORE, HIGHEST_SCORE], nice=False)
     title = f"Mean score, {LOWEST_SCORE} to {HIGHEST_SCORE}"
-    x = alt.X("mean:Q", title=title, scale=scale)
+    axis = alt.Axis(values=list(range(LOWEST_SCORE, HIGHEST_SCORE + 1)), format="d")
+    x = alt.X("mean:Q", title=title, scale=scale, axis=axis)
     lines = alt.Chart(frame.dropna(subset=["low", "high"])).mark_rule(strokeWidth=3, opacity=0.55)
     points = alt.Chart(frame).mark_point(filled=True, opacity=1, size=150, stroke=look.page, strokeWidth=1)
     layers = [
         lines.encode(
-            x=alt.X("low:Q", title=title, scale=scale), x2="high:Q", y=ladder.y, color=ladder.colour
+            x=alt.X("low:Q", title=title, scale=scale, axis=axis),
+            x2="high:Q",
+            y=ladder.y,
+            color=ladder.colour,
         ),
         points.encode(
             x=x,
@@ -64,7 +68,7 @@ def result_bars(table: pd.DataFrame, look: Look, *, caption: Caption) -> Any:
         bars.mark_bar(height=24, stroke=look.page).encode(
             color=alt.Color(
                 "result:N",
-                scale=alt.Scale(domain=names, range=[look.better, look.grid, look.worse]),
+                scale=alt.Scale(domain=names, range=[look.better, look.parts[-1], look.worse]),
                 legend=alt.Legend(title=None),
             ),
             tooltip=[

@@ -55,7 +55,7 @@ def check_map(cells: pd.DataFrame, reference: str, look: Look, *, origin: Origin
     """Categories by variants: the difference in checks passed."""
     picture = Picture(
         name="categories",
-        title="Checks by category",
+        title=f"Checks passed, against {reference}",
         alt_text=f"Difference of the pass rate from {reference} by category and variant",
         data=cells,
     )
@@ -66,7 +66,7 @@ def score_map(cells: pd.DataFrame, reference: str, judge: str, look: Look, *, or
     """Categories by variants: the difference of a judge's scores."""
     picture = Picture(
         name="judge-categories",
-        title="Judge scores by category",
+        title=f"Judge scores, against {reference}",
         alt_text=f"Difference of the scores by {judge} from {reference} by category and variant",
         data=cells,
     )
@@ -101,7 +101,7 @@ def _map(picture: Picture, look: Look, unit: Unit, reference: str, caption: Capt
     if cells.empty or cells["delta"].isna().all():
         return replace(picture, reason="nothing was graded for a variant and the reference both")
     notes: Sequence[str] = (
-        f"Difference from {reference} in {unit.name}, paired by prompt; the number of prompts in brackets",
+        f"Difference from {reference} in {unit.name}; paired by prompt; prompts in brackets",
         CLEAR_NOTE,
         *([HATCH_NOTE] if cells["delta"].isna().any() else []),
         *caption.notes,

@@ -124,7 +124,7 @@ def test_checks_by_category_are_drawn(
     app = open_page("quality")
     assert not app.exception
     titles = [chart["title"]["text"] for chart in drawn]
-    assert "Checks by category" in titles
+    assert "Checks passed, against F16" in titles
     page = html_of(app)
     assert "ROUGE-L" in page
     assert "0.750" in page
