@@ -5,6 +5,7 @@ with the files under `pages/`, and would run that file alone, without the frame.
 """
 
 import importlib
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -14,6 +15,10 @@ from liob_core.config import load_settings
 from liob_core.ui.guard import guarded
 
 Show = Callable[[], None]
+
+# Until the frame has run once, Streamlit goes by the files under `pages/`, and tells a visitor who comes by
+# the address of another page than the first that there is none. Asked again, it knows the page.
+_RUNS = itertools.count()
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +55,10 @@ def navigate() -> Show:
     sections: dict[str, list[st.Page]] = {}
     for screen in _open_screens():
         sections.setdefault(screen.section, []).append(_page(screen, _shower(screen)))
-    return st.navigation(sections).run
+    page = st.navigation(sections)
+    if next(_RUNS) == 0 and page.url_path and st.context.url:
+        return _ask_again
+    return page.run
 
 
 def _open_screens() -> tuple[Screen, ...]:
@@ -91,6 +99,10 @@ def _page(screen: Screen, show: Show) -> st.Page:
     return st.Page(
         show, title=screen.title, icon=screen.icon, url_path=screen.name, default=screen is SCREENS[0]
     )
+
+
+def _ask_again() -> None:
+    st.html("<script>window.location.reload()</script>", unsafe_allow_javascript=True)
 
 
 def _unused() -> None:

@@ -1,16 +1,15 @@
 """axe looks at every page, in both themes, on a laptop and on a phone."""
 
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
-from liob_core.config import load_settings
 from liob_core.ui.nav import SCREENS
-from tests.app.conftest import made_database  # noqa: F401 - a fixture
-from tests.browser.conftest import CHROMIUM, QUIET
+from tests.browser.conftest import Served, serve
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 SIZES = {"laptop": (1400, 900), "phone": (390, 844)}
@@ -22,27 +21,23 @@ NOT_OURS = {
 
 
 @pytest.fixture(scope="module")
-def browser() -> Browser:
-    if CHROMIUM is None:
-        pytest.skip("Chromium is not installed (apt-get install chromium)")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=list(QUIET))
-        yield browser
-        browser.close()
+def app(made_database: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """An app with a run of its user's own."""
+    folder = tmp_path_factory.mktemp("axe")
+    (folder / "data").mkdir()
+    shutil.copy(made_database, folder / "data" / "liob.duckdb")
+    with serve(folder) as served:
+        yield served
 
 
-def open_(browser: Browser, url: str, size: str, theme: str) -> Page:
-    width, height = SIZES[size]
-    context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=theme)
-    page = context.new_page()
-    page.set_default_timeout(60_000)
+def go(page: Page, url: str) -> None:
+    """Open a page and wait until it has settled."""
     page.goto(url)
-    expect(page.get_by_role("heading", level=1).first).to_be_visible(timeout=60_000)
-    expect(page.get_by_test_id("stStatusWidget")).to_have_count(0, timeout=60_000)
+    expect(page.get_by_role("heading", level=1).first).to_be_visible()
+    expect(page.get_by_test_id("stStatusWidget")).to_have_count(0)
     # What is about to be replaced is faded for a moment, and then has another contrast.
-    expect(page.locator("[data-stale='true']")).to_have_count(0, timeout=60_000)
+    expect(page.locator("[data-stale='true']")).to_have_count(0)
     page.wait_for_timeout(600)
-    return page
 
 
 def problems_of(page: Page) -> list[str]:
@@ -56,20 +51,19 @@ def problems_of(page: Page) -> list[str]:
     ]
 
 
+@pytest.mark.parametrize(("size", "theme"), [("laptop", "light"), ("laptop", "dark"), ("phone", "light")])
 def test_no_serious_barrier_and_no_sideways_scrolling(
-    app_url: str,
-    browser: Browser,
-    made_database: Path,  # noqa: F811 - the fixture
+    app: Served, chromium: Browser, size: str, theme: str
 ) -> None:
-    data = load_settings().data_dir
-    data.mkdir(parents=True, exist_ok=True)
-    shutil.copy(made_database, data / "liob.duckdb")
+    width, height = SIZES[size]
+    context = chromium.new_context(viewport={"width": width, "height": height}, color_scheme=theme)
+    page = context.new_page()
+    page.set_default_timeout(60_000)
     barriers: list[str] = []
     for screen in SCREENS:
-        for size, theme in (("laptop", "light"), ("laptop", "dark"), ("phone", "light")):
-            page = open_(browser, f"{app_url}/{screen.name}", size, theme)
-            barriers += [f"{screen.name} {size} {theme}: {problem}" for problem in problems_of(page)]
-            if page.evaluate("document.documentElement.scrollWidth > window.innerWidth + 1"):
-                barriers.append(f"{screen.name} {size}: the page scrolls sideways")
-            page.context.close()
+        go(page, f"{app.url}/{screen.name}")
+        barriers += [f"{screen.name}: {problem}" for problem in problems_of(page)]
+        if page.evaluate("document.documentElement.scrollWidth > window.innerWidth + 1"):
+            barriers.append(f"{screen.name}: the page scrolls sideways")
+    context.close()
     assert barriers == []

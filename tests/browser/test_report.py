@@ -5,10 +5,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
 from liob_core.report.make import write_report
-from tests.browser.conftest import CHROMIUM, QUIET
 from tests.unit.analysis.conftest import RUN, RunWriter, empty_database, writer
 
 __all__ = ["empty_database", "writer"]
@@ -34,21 +33,17 @@ def report(writer: RunWriter, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def offline() -> Iterator[tuple[Page, list[str], list[str]]]:
+def offline(chromium: Browser) -> Iterator[tuple[Page, list[str], list[str]]]:
     """A page without a network, with what it asked for and what went wrong."""
-    if CHROMIUM is None:
-        pytest.skip("Chromium is not installed (apt-get install chromium)")
     asked: list[str] = []
     errors: list[str] = []
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=list(QUIET))
-        context = browser.new_context(viewport={"width": 1200, "height": 900}, offline=True)
-        page = context.new_page()
-        page.on("request", lambda request: asked.append(request.url))
-        page.on("pageerror", lambda error: errors.append(str(error)))
-        page.on("console", lambda line: errors.append(line.text) if line.type == "error" else None)
-        yield page, asked, errors
-        browser.close()
+    context = chromium.new_context(viewport={"width": 1200, "height": 900}, offline=True)
+    page = context.new_page()
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on("console", lambda line: errors.append(line.text) if line.type == "error" else None)
+    yield page, asked, errors
+    context.close()
 
 
 def test_report_is_whole_offline(report: Path, offline: tuple[Page, list[str], list[str]]) -> None:
@@ -67,14 +62,11 @@ def test_report_is_whole_offline(report: Path, offline: tuple[Page, list[str], l
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
 
 
-def test_report_reads_without_scripts_and_prints(report: Path, tmp_path: Path) -> None:
-    if CHROMIUM is None:
-        pytest.skip("Chromium is not installed (apt-get install chromium)")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=list(QUIET))
-        page = browser.new_context(java_script_enabled=False, offline=True).new_page()
-        page.goto(report.as_uri())
-        expect(page.locator(".chart svg")).to_have_count(6)
-        pdf = page.pdf(path=tmp_path / "report.pdf", format="A4")
-        browser.close()
+def test_report_reads_without_scripts_and_prints(report: Path, chromium: Browser, tmp_path: Path) -> None:
+    context = chromium.new_context(java_script_enabled=False, offline=True)
+    page = context.new_page()
+    page.goto(report.as_uri())
+    expect(page.locator(".chart svg")).to_have_count(6)
+    pdf = page.pdf(path=tmp_path / "report.pdf", format="A4")
+    context.close()
     assert 2 <= len(re.findall(rb"/Type\s*/Page\b", pdf)) <= 8
