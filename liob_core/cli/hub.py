@@ -1,6 +1,7 @@
 """`models`: what is on this machine, what the Hub offers and whether it fits, and its download."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,7 +10,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
 from liob_core.analysis.words import UNKNOWN, memory, three_digits
-from liob_core.cli.ollama import ollama_entries
+from liob_core.cli.ollama import UrlOption, ollama_entries, pull_through_ollama
 from liob_core.cli.options import JsonOption
 from liob_core.cli.output import err, out, print_json, print_table
 from liob_core.config import load_settings
@@ -18,8 +19,10 @@ from liob_core.models.hub import list_variants
 from liob_core.models.hub_download import DownloadProgress, download
 from liob_core.models.hub_offers import Offer, read_offers, sentences_of
 from liob_core.models.hub_repo import HubRepo, find_variants, parse_repo
+from liob_core.models.hub_unfinished import remove_unfinished, unfinished_downloads
 from liob_core.models.inventory import HeldModel, held_models
 from liob_core.models.memory import available_bytes, fits
+from liob_core.models.ollama_pulls import pull_name
 from liob_core.types import LoadSettings
 
 models_app = typer.Typer(no_args_is_help=True, help="Models on this machine and on the Hugging Face Hub.")
@@ -136,6 +139,10 @@ def pull(
     files: Annotated[
         list[str] | None, typer.Argument(help="Labels or file names of variants.", show_default=False)
     ] = None,
+    ollama: Annotated[
+        bool, typer.Option("--ollama", help="Have Ollama pull them itself, as hf.co/OWNER/NAME:LABEL.")
+    ] = False,
+    url: UrlOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Download variants from the Hub into its cache; goes on where it stopped, and verifies what came."""
@@ -146,6 +153,9 @@ def pull(
         raise UsageError(f"Name what to pull of {found.repo_id}: {labels}.")
     if found.note:
         err.print(f"[yellow]{escape(found.note)}[/yellow]", soft_wrap=True)
+    if ollama:
+        pull_through_ollama([pull_name(found, variant) for variant in wanted], url, as_json=as_json)
+        return
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
     paths: list[Path] = []
     with Progress(*columns, console=err, transient=True) as bar:
@@ -157,6 +167,27 @@ def pull(
         return
     for path in paths:
         out.print(escape(str(path)), soft_wrap=True)
+
+
+@models_app.command("unfinished")
+def unfinished(
+    remove: Annotated[bool, typer.Option("--remove", help="Delete them; new downloads begin anew.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """List downloads from the Hub that never came to their end, with what they take on disk."""
+    parts = unfinished_downloads()
+    entries: list[dict[str, Any]] = [asdict(part) | {"path": str(part.path)} for part in parts]
+    if remove:
+        for part, entry in zip(parts, entries, strict=True):
+            entry["freed_bytes"] = remove_unfinished(part)
+    if as_json:
+        print_json(entries)
+    elif not parts:
+        out.print("No download is unfinished.")
+    else:
+        columns = [("repository", "left"), ("file, by its digest", "left"), ("size", "right")]
+        rows = [(escape(one.repo_id), one.digest[:12], memory(one.n_bytes)) for one in parts]
+        print_table("Removed" if remove else "", columns, rows)
 
 
 def _shown(bar: Progress, row: Any) -> Callable[[DownloadProgress], None]:

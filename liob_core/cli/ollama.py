@@ -1,11 +1,12 @@
 """`models` on Ollama: what it has, files registered with it, and those removed again."""
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
-from rich.progress import BarColumn, Progress, TextColumn
+from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn
 
 from liob_core.cli.options import JsonOption
 from liob_core.cli.output import err, out, print_json
@@ -15,6 +16,7 @@ from liob_core.engines.registry import describe_ollama
 from liob_core.errors import UsageError
 from liob_core.models.gguf import find_models
 from liob_core.models.ollama_files import open_registry, register_variant, variant_to_register
+from liob_core.models.ollama_pulls import pull
 from liob_core.models.ollama_variant import open_server
 from liob_core.types import LoadSettings
 
@@ -81,16 +83,36 @@ def register(
         err.print("Ollama has these weights under that name already.")
 
 
+def pull_through_ollama(names: Sequence[str], url: str | None, *, as_json: bool) -> None:
+    """Have Ollama pull models by their names, one after another, with its progress."""
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn())
+    with open_registry(url) as registry, Progress(*columns, console=err, transient=True) as bar:
+        for name in names:
+            pull(registry, name, _shown(bar, bar.add_task(escape(name), total=None)))
+    if as_json:
+        print_json({"names": list(names)})
+        return
+    for name in names:
+        out.print(escape(name), soft_wrap=True)
+
+
+def _shown(bar: Progress, row: TaskID) -> Callable[[str, int | None, int | None], None]:
+    return lambda status, done, total: bar.update(
+        row, description=escape(status), completed=done, total=total
+    )
+
+
 def remove(
     name: Annotated[str, typer.Argument(help="A name that `models register` gave.", show_default=False)],
     url: UrlOption = None,
+    confirmed: Annotated[bool, typer.Option("--yes", help="Though LIOB did not make it.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Remove a model that LIOB registered with Ollama; never one that LIOB did not make."""
-    if not is_ours(name):
-        raise UsageError(f"LIOB did not make {name}, so it does not remove it: use `ollama rm` for that.")
+    """Remove a model that LIOB registered with Ollama; one that LIOB did not make only with --yes."""
+    if not is_ours(name) and not confirmed:
+        raise UsageError(f"LIOB did not make {name}: add --yes to delete it from Ollama all the same.")
     with open_registry(url) as registry:
-        registry.remove(name)
+        registry.remove(name, confirmed=confirmed)
     if as_json:
         print_json({"name": name, "removed": True})
     else:

@@ -9,6 +9,7 @@ from rich.markup import escape
 
 from liob_core.analysis import words
 from liob_core.analysis.results import results_table, warnings
+from liob_core.analysis.runs import run_facts
 from liob_core.bench import catch_up, jobs
 from liob_core.cli.closeness import print_closeness
 from liob_core.cli.flips import print_flips
@@ -72,6 +73,8 @@ def show_run(run_id: str, settings: Settings, *, as_json: bool) -> None:
         rows = [_result_row(row) for row in table.to_dict("records")]
         print_table(f"Run {run_id}", columns, rows)
     print_closeness(settings.database, run_id)
+    if offload := run_facts(settings.database, run_id).offload:
+        out.print(f"Layers: {escape(offload)}.")
     for warning in warnings(settings.database, run_id):
         out.print(f"[yellow]{escape(warning)}[/yellow]")
 

@@ -1,12 +1,13 @@
 """The command `run`: from its options to a run that is at work."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from rich.markup import escape
 
 from liob_core.bench import jobs
-from liob_core.bench.choosing import choose_engines, variants_of
+from liob_core.bench.choosing import AUTOMATIC, choose_engines, read_gpu_layers, variants_of
 from liob_core.bench.closeness import DEFAULT_WINDOW, check_add_on, make_ask
 from liob_core.bench.estimate import estimate
 from liob_core.bench.spec import DEFAULT_CTX, Choices, default_threads, make_spec
@@ -41,6 +42,7 @@ def run(
     threads: given.Threads = None,
     context: given.Context = None,
     kv_type: given.KvTypes = None,
+    gpu_layers: given.GpuLayers = AUTOMATIC,
     text: given.TextName = BUNDLED,
     windows: given.Windows = 32,
     from_start: given.FromStart = False,
@@ -63,14 +65,19 @@ def run(
     named, reference = with_reference(model, reference)
     n_ctx = context or (DEFAULT_WINDOW if is_closeness_alone else DEFAULT_CTX)
     threads = threads or settings.threads or default_threads()
-    loads = _loads(kv_type or ["f16"], n_ctx, threads, is_mapped=mmap)
+    asked = LoadSettings(
+        n_ctx=n_ctx,
+        threads=threads,
+        gpu_layers=read_gpu_layers(gpu_layers),
+        load_mode="mmap" if mmap else "none",
+    )
     # Closeness reads the files itself, so no engine need be there.
     engines = _engines(engine or (["embedded"] if is_closeness_alone else ()), url)
     spec = make_spec(
         Choices(
             engine=engines[0],
             engine_url=url,
-            variants=_variants(named, engines, loads, settings, url),
+            variants=_variants(named, engines, _loads(kv_type or ["f16"], asked), settings, url),
             reference=reference,
             tasks=tasks,
             suite=load_suite(suite, _suite_folders(settings)) if Task.SUITE in tasks else None,
@@ -145,17 +152,15 @@ def _tell(spec: RunSpec, threads: int, settings: Settings) -> None:
         err.print(f"Closeness: {cost.closeness}")
 
 
-def _loads(kv_types: list[str], n_ctx: int, threads: int, *, is_mapped: bool) -> list[LoadSettings]:
+def _loads(kv_types: list[str], asked: LoadSettings) -> list[LoadSettings]:
     """Load settings for each type of KV cache; what else differs between them would be compared too."""
     has_quantized = any(kv_type not in UNQUANTIZED_KV for kv_type in kv_types)
     return [
-        LoadSettings(
-            n_ctx=n_ctx,
-            threads=threads,
+        replace(
+            asked,
             kv_type_k=kv_type,
             kv_type_v=kv_type,
             flash_attn="on" if has_quantized else "auto",
-            load_mode="mmap" if is_mapped else "none",
         )
         for kv_type in dict.fromkeys(kv_types)
     ]

@@ -58,6 +58,10 @@ StopAt = Annotated[
     float | None,
     typer.Option(help="End closeness once every ln PPL ratio is known to this +-.", min=0.0),
 ]
+GpuLayers = Annotated[
+    str,
+    typer.Option(metavar="auto|N", help="Layers on the GPU: as many as there is room for, or a number."),
+]
 Mmap = Annotated[bool, typer.Option(help="Map the file instead of reading it into memory.")]
 OwnTemplate = Annotated[bool, typer.Option(help="Render with each file's own template.")]
 PromptModeOption = Annotated[

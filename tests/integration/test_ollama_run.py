@@ -1,17 +1,22 @@
 """A whole run of the real worker on an Ollama server that is killed, stalled, cut and garbled under it."""
 
+import json
 import socket
 import threading
 from dataclasses import replace
+from itertools import takewhile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from liob_core.bench import jobs
 from liob_core.config import Settings
+from liob_core.engines.ollama import OllamaEngine
+from liob_core.engines.protocol import Request
 from liob_core.models.variant import fake_variant
 from liob_core.store.journal import read_lines
-from liob_core.types import Limits, LoadSettings, RunSpec, Shape, Task
+from liob_core.types import Limits, LoadSettings, RunSpec, Sampling, Shape, Task
 from tests.integration.ollama_server import MODEL, Answer, OllamaServer, last_line, line, recording
 from tests.integration.test_worker import run_to_end, samples, wait_for_end, wait_until
 from tests.unit.bench.builders import make_fake_spec, make_suite
@@ -41,6 +46,53 @@ def make_spec(server: OllamaServer, **changes: object) -> RunSpec:
     return replace(spec, **changes)
 
 
+def n_alike(one: str, other: str) -> int:
+    """How many characters two texts begin with alike."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
+
+
+class CachingOllama(OllamaServer):
+    """Reads only the part of a prompt that no earlier one began with, and does not say so."""
+
+    def _generate(self, body: dict[str, Any]) -> Answer:
+        prompt = str(body["prompt"])
+        known = max((n_alike(prompt, one) for one in self.prompts), default=0)
+        self.prompts.append(prompt)
+        n_read = prompt[known:].count(" ") + 1
+        usual = super()._generate(body)
+        last = json.loads(usual.pieces[-1]) | {"prompt_eval_duration": n_read * 2_000_000}
+        return Answer(pieces=(*usual.pieces[:-1], json.dumps(last).encode() + b"\n"))
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.prompts: list[str] = []
+
+
+def test_run_prompt_rate_does_not_rise_over_blocks_on_a_server_that_caches(
+    settings: Settings, tmp_path: Path
+) -> None:
+    server = CachingOllama()
+    spec = make_spec(server, tasks=(Task.SPEED,), suite=None, n_blocks=3, shapes=(Shape.PP512,))
+    status = run_to_end(spec, settings)
+    assert (status.state, status.n_failed) == ("finished", 0)
+    counters = [one["counters"] for one in samples(spec, settings) if one["cell"]["shape"]]
+    rates = [one["prompt_tokens"] / one["engine_prompt_ms"] for one in counters]
+    assert len(rates) == 3
+    assert max(rates) < 2 * min(rates)
+    # The same prompt twice is what such a server makes a high rate of.
+    engine = OllamaEngine(server.url)
+    variant = spec.variants[0]
+    engine.load(variant, variant.load_settings, log_path=tmp_path / "engine.log", load_s=5.0)
+    request = Request(prompt=" word" * 512, sampling=Sampling(max_tokens=1))
+    first, second = (list(engine.generate(request))[-1].counters for _ in range(2))
+    engine.close()
+    server.close()
+    assert first is not None
+    assert second is not None
+    assert second.prompt_tokens == first.prompt_tokens
+    assert (second.engine_prompt_ms or 0) < (first.engine_prompt_ms or 0) / 100
+
+
 def loads(spec: RunSpec, settings: Settings) -> list[dict]:
     lines, _ = read_lines(settings.runs_dir / spec.run_id)
     return [entry["data"] for entry in lines if entry["kind"] == "load"]
@@ -64,6 +116,7 @@ def test_run_meets_its_shapes_as_text_and_stores_what_was_counted(settings: Sett
     (load,) = loads(spec, settings)
     assert load["engine_version"] == "ollama 0.33.0"
     assert load["effective"]["request"]["options"]["num_ctx"] == 2048
+    assert "num_gpu" not in load["effective"]["request"]["options"], "Ollama fits it by itself"
     assert load["load_ms"] > 0
     assert server.loaded == {}, "what LIOB loaded it frees"
 

@@ -84,8 +84,15 @@ def test_installed_model_is_measured_by_name(server: LivingOllama) -> None:
     ((messages, prompt),) = ask("SELECT messages, prompt FROM prompts ORDER BY prompt_id LIMIT 1")
     assert prompt == chatml(json.loads(messages)), "rendered once, by Ollama itself"
     assert prompt in sent
-    warnings = liob("show", "last").stdout
-    assert "template of its own" in warnings
+    shown = liob("show", "last").stdout
+    assert "template of its own" in shown
+    assert "Layers: offload not known." in shown, "100 % in VRAM is not believed without a GPU"
+    assert ask("SELECT engine, gpu_layers FROM variants JOIN runs USING (run_id, engine)") == [
+        ("ollama", None)
+    ]
+    assert ask("SELECT DISTINCT engine_total_ms >= engine_prompt_ms + engine_eval_ms FROM samples") == [
+        (True,)
+    ]
 
 
 def test_each_engines_own_template_is_used_when_asked(server: LivingOllama) -> None:
@@ -128,7 +135,7 @@ def test_register_list_and_remove(server: LivingOllama, gguf_file: Path) -> None
     assert listed[MODEL]["blob_sha256"].startswith("941f309b")
 
     refused = liob("models", "remove", MODEL)
-    assert (refused.returncode, MODEL in refused.stderr) == (2, True)
+    assert (refused.returncode, MODEL in refused.stderr, "--yes" in refused.stderr) == (2, True, True)
     assert document(liob("models", "remove", made["name"], "--json"))["removed"]
     assert [seen.body["model"] for seen in server.seen if seen.path == "/api/delete"] == [made["name"]]
     assert MODEL in {model["name"] for model in server.tags["models"]}
@@ -141,6 +148,7 @@ def test_register_list_and_remove(server: LivingOllama, gguf_file: Path) -> None
         (("run", "--engine", "ollama", "--model", MODEL), "127.0.0.1:9"),
         (("run", "--engine", "ollama", "--engine", "llama-server", "--model", MODEL), "cannot be compared"),
         (("run", "--engine", "cuda", "--model", MODEL), "no engine 'cuda'"),
+        (("run", "--gpu-layers", "many", "--model", MODEL), "no number of layers"),
         (("run", "--model", MODEL), MODEL),
         (("run", "--url", "http://127.0.0.1:9", "--model", MODEL), "whose address"),
     ],
@@ -179,6 +187,9 @@ def test_same_weights_on_two_engines_get_the_same_bytes(server: LivingOllama, mo
         "WHERE task = 'suite' AND NOT warmup GROUP BY prompt_id"
     )
     assert len(bytes_by_prompt) == 13
+    assert ask("SELECT engine FROM runs") == [("embedded, ollama",)]
+    used = ask("SELECT DISTINCT variant, gpu_layers_used, gpu_share FROM loads ORDER BY variant")
+    assert used[0] == ("Q4_1 embedded", 0, 0.0), "the build that tests have uses the processor alone"
     assert {(n_bytes, n_variants) for _, n_bytes, n_variants in bytes_by_prompt} == {(1, 2)}
     # The file's own template names the model; the one that Ollama would have used does not.
     ((prompt,),) = ask("SELECT prompt FROM prompts ORDER BY prompt_id LIMIT 1")

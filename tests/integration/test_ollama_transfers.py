@@ -1,18 +1,23 @@
 """Files registered with Ollama and models it pulls, as the app starts them: in processes of their own."""
 
+import json
 import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner, Result
 
 from liob_core.bench import downloads, ollama_transfers
 from liob_core.bench.downloads import DownloadStatus
+from liob_core.cli.app import app
 from liob_core.config import Settings
 from liob_core.errors import UsageError
 from liob_core.models.digests import weights_sha256
 from liob_core.models.hub_repo import HubFile, HubRepo, HubVariant
+from tests.integration.hub_server import REPO as HUB_REPO
+from tests.integration.hub_server import scripted_hub
 from tests.integration.living_ollama import LivingOllama, status_line
 from tests.unit.models.conftest import write_gguf
 
@@ -90,3 +95,22 @@ def test_cancel_ends_a_pull_under_way(server: LivingOllama, settings: Settings) 
     status = wait(settings, is_over)
     assert status.state == "cancelled"
     assert "go on from there" in str(status.reason)
+
+
+def test_command_pulls_through_ollama_and_removes_only_on_a_yes(
+    server: LivingOllama, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ask(*arguments: str) -> Result:
+        return CliRunner().invoke(app, ["models", *arguments, "--json"])
+
+    with scripted_hub(tmp_path, monkeypatch) as hub:
+        hub.files = {"tiny-Q4_0.gguf": b"GGUF"}
+        pulled = ask("pull", HUB_REPO, "Q4_0", "--ollama")
+        assert json.loads(pulled.stdout) == {"names": [f"hf.co/{HUB_REPO}:Q4_0"]}, pulled.output
+        assert hub.requests("store") == [], "not a byte came through LIOB"
+    name = f"hf.co/{HUB_REPO}:Q4_0"
+    refused = ask("remove", name)
+    assert isinstance(refused.exception, UsageError)
+    assert name in {model["name"] for model in server.tags["models"]}
+    assert ask("remove", name, "--yes").exit_code == 0
+    assert name not in {model["name"] for model in server.tags["models"]}
