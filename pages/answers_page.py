@@ -31,7 +31,7 @@ def show() -> None:
         return
     prompt_id = _pick_prompt(prompts)
     _show_prompt(view, prompt_id)
-    with st.container(horizontal=True, vertical_alignment="center"):
+    with st.container(horizontal=True, vertical_alignment="bottom"):
         seed = _pick_seed(view, prompt_id)
         is_rendered = st.toggle(
             "Render Markdown",

@@ -5,7 +5,6 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-from liob_core.analysis import words
 from liob_core.charts.theme import Caption, Ladder, Look, dressed, row_height
 
 
@@ -56,7 +55,7 @@ def flip_counts(table: pd.DataFrame, *, is_mean: bool) -> pd.DataFrame:
             count = row[f"mean_{direction}"] if is_mean else row[f"n_{direction}"]
             if pd.isna(count):
                 continue
-            shown = f"{words.three_digits(float(count))} {direction}"
+            shown = f"{count:.1f} {direction}" if is_mean else f"{count:.0f} {direction}"
             prompts = row[f"{direction}_prompts"]
             rows.append((row["variant"], direction, sign * float(count), shown, prompts))
     return pd.DataFrame(rows, columns=["variant", "direction", "flips", "words", "prompts"])

@@ -30,12 +30,13 @@ _ANY, _REFERENCE = "any two variants", "the reference and another variant"
 # In session_state: the pair on show, what was just said of it, and the pairs done since the page was loaded.
 _PAIR, _SAID, _DONE = "liob_vote_pair", "liob_vote_said", "liob_vote_done"
 _REFUSED = "liob_vote_refused"
+# Digits, since arrow keys move within whatever control has the focus.
 _BUTTONS = (
-    (Choice.LEFT, "Left is better", ":material/arrow_back:", "left"),
+    (Choice.LEFT, "Left is better", ":material/arrow_back:", "1"),
     (Choice.TIE, "Tie", ":material/drag_handle:", "t"),
     (Choice.BOTH_BAD, "Both bad", ":material/thumb_down:", "b"),
     (Choice.SKIP, "Skip", ":material/skip_next:", "s"),
-    (Choice.RIGHT, "Right is better", ":material/arrow_forward:", "right"),
+    (Choice.RIGHT, "Right is better", ":material/arrow_forward:", "2"),
 )
 _LOOKS = {"better": "better", "worse": "worse", "not distinguishable": "same"}
 _SAID_WORDS = {
