@@ -11,8 +11,9 @@ from typing import Any
 import duckdb
 
 from liob_core import stats
-from liob_core.analysis.blocks import USABLE, read_blocks, timing_task, values_by_block
+from liob_core.analysis.blocks import read_blocks, timing_task, values_by_block
 from liob_core.analysis.closeness import ln_ratio_fields
+from liob_core.analysis.graded import Answer, Answers, flips, read_answers, shared
 from liob_core.analysis.seeds import PassesByPrompt, differences, has_seeds, read_passes
 from liob_core.metrics import METRICS
 
@@ -94,8 +95,8 @@ def paired_deltas(con: duckdb.DuckDBPyConnection, run_id: str) -> list[Delta]:
 def _makers(con: duckdb.DuckDBPyConnection, run_id: str, reference: str) -> dict[str, Callable[[str], Delta]]:
     """Per metric, the function from a variant's label to its effect; data is read once for all."""
     blocks, task = read_blocks(con, run_id), timing_task(con, run_id)
-    loads, peaks, answers = _loads(con, run_id), _peaks(con, run_id), _answers(con, run_id)
-    ratios = ln_ratio_fields(con, run_id)
+    loads, peaks, answers = _loads(con, run_id), _peaks(con, run_id), read_answers(con, run_id)
+    ratios, own = ln_ratio_fields(con, run_id), _own_references(con, run_id)
 
     def of_rate(metric: str) -> Callable[[str], Delta]:
         base = values_by_block(blocks, reference, metric, task)
@@ -126,10 +127,24 @@ def _makers(con: duckdb.DuckDBPyConnection, run_id: str, reference: str) -> dict
         "peak_memory_bytes": lambda variant: _memory(blank(variant, "peak_memory_bytes"), peaks),
         "pass_rate": lambda variant: _pass_rate(blank(variant, "pass_rate"), answers),
         **({"seed_pass_rate": of_seeds} if passes else {}),
-        "ln_ratio": lambda variant: replace(
-            blank(variant, "ln_ratio"), **ratios.get(variant, {"reason": "closeness was not measured"})
-        ),
+        "ln_ratio": lambda variant: _ln_ratio(blank(variant, "ln_ratio"), ratios, own),
     }
+
+
+def _ln_ratio(delta: Delta, ratios: Mapping[str, Mapping[str, Any]], own: Mapping[str, str | None]) -> Delta:
+    """The ln PPL ratio to the reference of the variant's own model: across models it means nothing."""
+    found = ratios.get(delta.variant)
+    if found is None:
+        return replace(delta, reason="closeness was not measured")
+    if delta.variant in own and own[delta.variant] is None:
+        return replace(delta, reason="closeness is to its own model's reference, and this is it")
+    return replace(delta, reference=own.get(delta.variant) or delta.reference, **found)
+
+
+def _own_references(con: duckdb.DuckDBPyConnection, run_id: str) -> dict[str, str | None]:
+    """What the closeness of each evaluated variant is to; None for one that is such a reference itself."""
+    sql = "SELECT variant, reference FROM raw.fidelities WHERE run_id = ? AND ppl IS NOT NULL"
+    return dict(con.execute(sql, [run_id]).fetchall())
 
 
 def _ratio(delta: Delta, values: Mapping[int, float], base: Mapping[int, float]) -> Delta:
@@ -153,46 +168,8 @@ def _from_paired(delta: Delta, paired: stats.Paired) -> Delta:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Answer:
-    """What one variant did with one prompt: seconds (mean over repeats), blocks, check, cut off."""
-
-    seconds: float | None
-    n_blocks: int
-    check_result: str | None
-    is_cut_off: bool | None
-
-
-Answers = Mapping[str, Mapping[str, _Answer]]  # variant -> prompt -> answer
-
-
-def _answers(con: duckdb.DuckDBPyConnection, run_id: str) -> Answers:
-    """Per variant and prompt: time over all blocks, check and cut-off of the first block only."""
-    found: dict[str, dict[str, _Answer]] = {}
-    rows = con.execute(
-        f"""
-        WITH suite AS (
-            SELECT *, block = min(block) OVER () AS graded
-            FROM raw.samples WHERE run_id = ? AND task = 'suite' AND NOT warmup
-        )
-        SELECT
-            variant, prompt_id,
-            avg(e2e_ms) FILTER ({USABLE}) / 1000 AS seconds,
-            count(DISTINCT block) FILTER ({USABLE} AND e2e_ms IS NOT NULL) AS n_blocks,
-            max(check_result) FILTER (graded AND check_result IN ('pass', 'fail')) AS check_result,
-            bool_or(outcome IN ('length', 'truncated_thinking', 'repetition'))
-                FILTER (graded AND e2e_ms IS NOT NULL) AS is_cut_off
-        FROM suite GROUP BY variant, prompt_id
-        """,  # noqa: S608 - no text from outside
-        [run_id],
-    ).fetchall()
-    for variant, prompt_id, *rest in rows:
-        found.setdefault(variant, {})[prompt_id] = _Answer(*rest)
-    return found
-
-
 def _answer_time(delta: Delta, answers: Answers) -> Delta:
-    pairs = _shared(answers, delta)
+    pairs = shared(answers, delta.variant, delta.reference)
     timed = [(a, b) for a, b in pairs if a.seconds is not None and b.seconds is not None]
     if not timed:
         return replace(delta, reason="no prompt was timed for both")
@@ -205,11 +182,8 @@ def _answer_time(delta: Delta, answers: Answers) -> Delta:
 
 
 def _pass_rate(delta: Delta, answers: Answers) -> Delta:
-    pairs = _shared(answers, delta)
-    checked = [(a.check_result, b.check_result) for a, b in pairs if a.check_result and b.check_result]
-    n = len(checked)
-    gained = checked.count(("pass", "fail"))
-    lost = checked.count(("fail", "pass"))
+    found = flips(answers, delta.variant, delta.reference)
+    gained, lost, n = found.n_gained, found.n_lost, found.n
     interval = stats.paired_share_interval(gained, lost, n)
     if interval is None:
         return replace(delta, reason="no prompt was checked for both")
@@ -219,13 +193,13 @@ def _pass_rate(delta: Delta, answers: Answers) -> Delta:
         ci_low=interval.low,
         ci_high=interval.high,
         n=n,
-        p_value=stats.mcnemar_exact(lost, gained),
+        p_value=found.p_value,
         n_gained=gained,
         n_lost=lost,
         loss_bound=stats.loss_bound(gained, lost, n),
         method="exact McNemar, paired score interval (Tango)",
     )
-    reason = _cut_off_difference(pairs)
+    reason = _cut_off_difference(shared(answers, delta.variant, delta.reference))
     return delta if reason is None else _not_comparable(delta, reason)
 
 
@@ -242,7 +216,7 @@ def _seed_pass_rate(delta: Delta, passes: Mapping[str, PassesByPrompt]) -> Delta
     return found if found.ci_low is not None else replace(found, reason="one prompt, no interval")
 
 
-def _cut_off_difference(pairs: Sequence[tuple[_Answer, _Answer]]) -> str | None:
+def _cut_off_difference(pairs: Sequence[tuple[Answer, Answer]]) -> str | None:
     """Why quality is not comparable: answers were cut off clearly more often on one side."""
     ended = [(a.is_cut_off, b.is_cut_off) for a, b in pairs if None not in (a.is_cut_off, b.is_cut_off)]
     if not ended:
@@ -259,11 +233,6 @@ def _memory(delta: Delta, peaks: Mapping[str, float]) -> Delta:
         return replace(delta, reason="peak memory was not measured for both")
     estimate = peaks[delta.variant] - peaks[delta.reference]
     return replace(delta, estimate=estimate, n=1, reason="a maximum has no interval")
-
-
-def _shared(answers: Answers, delta: Delta) -> list[tuple[_Answer, _Answer]]:
-    mine, base = answers.get(delta.variant, {}), answers.get(delta.reference, {})
-    return [(mine[prompt], base[prompt]) for prompt in sorted(mine.keys() & base.keys())]
 
 
 def _loads(con: duckdb.DuckDBPyConnection, run_id: str) -> dict[str, dict[int, float]]:

@@ -4,7 +4,7 @@ Frames are those of the analysis room; where there is nothing to draw, a picture
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,7 +13,7 @@ import pandas as pd
 from liob_core.charts.memory import memory_bars
 from liob_core.charts.speed import latency_strip, rate_dots
 from liob_core.charts.theme import Caption, Look
-from liob_core.charts.tradeoff import scatter
+from liob_core.charts.tradeoff import Bound, scatter
 from liob_core.metrics import METRICS
 
 NOT_MEASURED = "not measured in this run"
@@ -44,23 +44,46 @@ def why_unknown(table: pd.DataFrame, metric: str) -> str:
 
 
 def tradeoff_picture(
-    table: pd.DataFrame, points: pd.DataFrame, look: Look, *, pick: str | None, origin: Origin
+    table: pd.DataFrame,
+    points: pd.DataFrame,
+    look: Look,
+    *,
+    pick: str | None,
+    origin: Origin,
+    runner_up: str | None = None,
+    bounds: Mapping[str, Bound] | None = None,
 ) -> Picture:
-    """Memory against checks passed, or against speed where nothing was checked; the pick has a ring."""
+    """What a variant costs against what it keeps, on the axes that `points` names; the pick has a ring."""
+    x, y = (str(points[axis].iloc[0]) for axis in ("x", "y"))
     picture = Picture(
         name="trade-off",
         title="The trade-off",
-        alt_text="Memory of each variant against the checks it passed",
+        alt_text=f"{METRICS[x].label} of each variant against {METRICS[y].label.lower()}",
         data=points,
     )
-    if points["size_bytes"].isna().all() or points[["pass_rate", "decode_tps"]].isna().all(axis=None):
-        return replace(picture, reason=why_unknown(table, "decode_tps"))
-    notes = ["Lines are 95 % intervals; a larger mark is faster; dashes join what nothing beats"]
-    if pick:
-        notes.append(f"The ring is the pick, {pick}")
-    return replace(
-        picture, chart=scatter(points, look, pick=pick, caption=Caption(notes=tuple(notes), origin=origin))
+    if points[[x, y]].isna().any(axis=1).all():
+        return replace(picture, reason=why_unknown(table, x if points[x].isna().all() else y))
+    notes = ["Lines are 95 % intervals; a larger mark is faster; dashes join what nothing beats on both"]
+    if y == "kld_mean":
+        notes.append("Upwards is closer to the reference, which is 0 by construction")
+    marks = [
+        f"{ring} is the {what}, {label}"
+        for ring, what, label in (("The ring", "pick", pick), ("the dashed one", "runner-up", runner_up))
+        if label
+    ]
+    if marks:
+        notes.append(", ".join(marks))
+    if any(axis in (bounds or {}) for axis in (x, y)):
+        notes.append("Shaded is what the limits forbid")
+    chart = scatter(
+        points,
+        look,
+        pick=pick,
+        runner_up=runner_up,
+        bounds=bounds,
+        caption=Caption(notes=tuple(notes), origin=origin),
     )
+    return replace(picture, chart=chart)
 
 
 def rate_pictures(

@@ -61,6 +61,11 @@ class Commands(LaterGroup):
             "2: not comparable.",
         ),
         Later(
+            "recommend",
+            "recommend:recommend",
+            "Name the variant that meets your limits. Exit code 0: one does, 4: nothing is shown to.",
+        ),
+        Later(
             "judge",
             "judge:judge",
             "Let a language model grade the answers of a run, after questions whose right answer is known.",

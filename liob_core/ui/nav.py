@@ -43,6 +43,7 @@ SCREENS = (
     Screen("results", "Results", ":material/speed:", "Read", is_shared=True),
     Screen("answers", "Answers", ":material/forum:", "Read", is_shared=True),
     Screen("quality", "Quality", ":material/stairs:", "Read", is_shared=True),
+    Screen("tradeoffs", "Trade-offs", ":material/tune:", "Read", is_shared=True),
     Screen("resources", "Resources", ":material/monitoring:", "Read", is_shared=True),
     Screen("runs", "Runs", ":material/history:", "Keep"),
     Screen("data", "Data", ":material/database:", "Keep"),

@@ -1,7 +1,7 @@
 """Cached answers of the analysis room: frames, dicts and lists only, asked again when the file changes."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, astuple, fields
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,8 @@ from liob_core.analysis.closeness import broken_sizes as find_broken_sizes
 from liob_core.analysis.closeness import closeness_facts, closeness_table
 from liob_core.analysis.flips import flip_facts, flip_table
 from liob_core.analysis.history import history
+from liob_core.analysis.limits import Limits
+from liob_core.analysis.recommend import recommend
 from liob_core.analysis.resources import Extent
 from liob_core.analysis.run_pairs import Comparison, compare
 from liob_core.analysis.runs import RunFacts
@@ -96,6 +98,11 @@ def headline(database: Path, run_id: str) -> dict[str, Any]:
     return _headline(str(database), _stamp(database), run_id)
 
 
+def recommendation(database: Path, run_id: str, limits: Limits) -> dict[str, Any]:
+    """What to run under these limits: a `Recommendation` as a dict."""
+    return _recommendation(str(database), _stamp(database), run_id, astuple(limits))
+
+
 def closeness(database: Path, run_id: str) -> dict[str, Any] | None:
     """What a run's closeness says in words; None where it was not measured."""
     return _closeness(str(database), _stamp(database), run_id)
@@ -161,6 +168,15 @@ def _schema(database: str, stamp: tuple[int, int]) -> dict[str, Any]:
 @st.cache_data(ttl=3600, max_entries=64, show_spinner=False)
 def _headline(database: str, stamp: tuple[int, int], run_id: str) -> dict[str, Any]:
     return asdict(overview.headline(Path(database), run_id))
+
+
+@st.cache_data(ttl=3600, max_entries=256, show_spinner=False)
+def _recommendation(
+    database: str, stamp: tuple[int, int], run_id: str, limits: tuple[float | None, ...]
+) -> dict[str, Any]:
+    names = [field.name for field in fields(Limits)]
+    asked = Limits(**dict(zip(names, limits, strict=True)))  # type: ignore[arg-type]  # as astuple gave them
+    return asdict(recommend(Path(database), run_id, asked))
 
 
 @st.cache_data(ttl=3600, max_entries=64, show_spinner=False)

@@ -3,7 +3,7 @@
 Streamlit empties the address when the reader changes pages, so the choice is remembered for the session.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import streamlit as st
 
@@ -27,19 +27,38 @@ def put(name: str, value: str) -> None:
         st.query_params[name] = value
 
 
-def pick(name: str, label: str, options: Mapping[str, str]) -> str:
-    """The choice made in a select box over `options` (value -> shown name), kept in the address.
+def pick(
+    name: str,
+    label: str,
+    options: Mapping[str, str],
+    *,
+    widget: Callable[..., str] = st.selectbox,
+    default: str | None = None,
+    help_: str | None = None,
+) -> str:
+    """The choice made in a select box, or another `widget`, over `options` (value -> shown name).
 
-    The box starts with the choice in the address, else with the first option, and follows an address
-    that another page opened.
+    It is kept in the address. The widget starts with the choice in the address, else with `default` or the
+    first option, and follows an address that another page opened.
     """
-    key = f"liob_pick_{name}"
+    key = _key(name)
     asked = st.query_params.get(name)
     if asked in options and asked != st.session_state.get(_PREFIX + name):
         st.session_state[key] = asked
     if st.session_state.get(key) not in options:
         wanted = get(name)
-        st.session_state[key] = wanted if wanted in options else next(iter(options))
-    chosen = st.selectbox(label, list(options), format_func=options.__getitem__, key=key)
+        first = default if default in options else next(iter(options))
+        st.session_state[key] = wanted if wanted in options else first
+    chosen = widget(label, list(options), format_func=options.__getitem__, key=key, help=help_)
     put(name, chosen)
     return chosen
+
+
+def preset(name: str, value: str) -> None:
+    """Make `value` the choice of the next `pick` called `name`; for a button's callback."""
+    st.session_state[_key(name)] = value
+    put(name, value)
+
+
+def _key(name: str) -> str:
+    return f"liob_pick_{name}"

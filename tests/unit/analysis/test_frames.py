@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from liob_core.analysis import answers, results, runs, tradeoff
+from liob_core.analysis import answers, results, runs
 from liob_core.errors import UsageError
 
 
@@ -148,18 +148,3 @@ def test_answers_come_one_a_variant_with_the_reference_first(writer):
     assert facts.turns == (("user", "question p1"),)
     with pytest.raises(UsageError, match="has no prompt 'nope'"):
         answers.prompt_facts(path, writer.run_id, "nope")
-
-
-def test_the_front_leaves_out_who_is_beaten_on_every_axis(writer):
-    writer.run()
-    sizes = {"F16": 4, "Q8_0": 3, "Q5_K_M": 3, "Q2_K": 1}
-    rates = {"F16": 1000.0, "Q8_0": 500.0, "Q5_K_M": 800.0, "Q2_K": 400.0}
-    for bpw, label in zip((16.0, 8.5, 5.5, 3.0), sizes, strict=True):
-        writer.variant(label, bpw)
-        writer.load(label, peak_memory_bytes=sizes[label] * 2**30)
-        writer.speed(label, 0, chat_ms=rates[label])
-        writer.answer(label, "p1", "fail" if label == "Q2_K" else "pass")
-    writer.summarize()
-    frame = tradeoff.tradeoff(writer.close(), writer.run_id).set_index("variant")
-    assert frame["on_front"].to_dict() == {"F16": False, "Q8_0": True, "Q5_K_M": False, "Q2_K": True}
-    assert frame.loc["F16", "dominated_by"] == "Q8_0, Q5_K_M"

@@ -2,7 +2,8 @@
 
 import pytest
 
-from liob_core.analysis.overview import headline, needed_prompts
+from liob_core.analysis.overview import headline
+from liob_core.analysis.recommend_words import needed_prompts
 from liob_core.errors import UsageError
 
 
@@ -51,7 +52,7 @@ def test_nothing_meets_it(writer):
 
 def test_too_few_prompts_says_how_many_it_takes(writer):
     found = headline(*ladder(writer, 12))
-    assert (found.kind, found.pick, needed_prompts()) == ("too few prompts", None, 59)
+    assert (found.kind, found.pick, needed_prompts(0.05)) == ("too few prompts", None, 59)
     assert found.sentence == (
         "Too few prompts to pick: 12 checked ones leave a loss of 23 points open even without a flip; "
         "59 can rule out 5 points."

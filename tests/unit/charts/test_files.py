@@ -18,9 +18,10 @@ HOSTILE = "Q4</text><script>alert(1)</script>"
 def picture() -> Picture:
     table = pd.DataFrame({"variant": ["F16", HOSTILE], "decode_tps": [20.0, 40.0], "unknown": [None, None]})
     points = table.assign(
-        is_reference=[True, False], bpw=[16.0, 4.5], size_bytes=[2e9, 1e9], size_is_measured=True,
-        decode_tps_ci_low=[19.0, 39.0], decode_tps_ci_high=[21.0, 41.0], pass_rate=[0.8, 0.7],
-        pass_rate_ci_low=[0.7, 0.6], pass_rate_ci_high=[0.9, 0.8], on_front=True,
+        is_reference=[True, False], bpw=[16.0, 4.5], peak_memory_bytes=[2e9, 1e9],
+        peak_memory_bytes_low=[None, None], peak_memory_bytes_high=[None, None], decode_tps_low=[19.0, 39.0],
+        decode_tps_high=[21.0, 41.0], pass_rate=[0.8, 0.7], pass_rate_low=[0.7, 0.6],
+        pass_rate_high=[0.9, 0.8], x="peak_memory_bytes", y="pass_rate", standing="front",
     )  # fmt: skip
     return tradeoff_picture(table, points, LIGHT, pick="F16", origin=ORIGIN)
 

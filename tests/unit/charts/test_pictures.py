@@ -10,7 +10,6 @@ from liob_core.charts.live import sparkline
 from liob_core.charts.memory import memory_bars
 from liob_core.charts.speed import latency_strip, rate_dots
 from liob_core.charts.theme import DARK, LIGHT, Caption
-from liob_core.charts.tradeoff import scatter
 
 LABELS = ["F16", "Q8_0", "Q2_K"]
 CAPTION = Caption(notes=("three variants",), origin=("SmolLM2 · 30 Nov 2026 · LIOB 0.1.0", "a machine"))
@@ -179,43 +178,6 @@ def test_nothing_measured_still_draws(table: pd.DataFrame) -> None:
     spec = memory_bars(table, pd.DataFrame(columns=columns), LIGHT, caption=CAPTION).to_dict()
 
     assert rows_of(spec, "bar")[0] == []
-
-
-def tradeoff_frame(pass_rates: list[float | None]) -> pd.DataFrame:
-    return pd.DataFrame(
-        {
-            "variant": LABELS,
-            "is_reference": [True, False, False],
-            "bpw": [16.0, 8.5, 5.1],
-            "size_bytes": [4 * 2**30, 2 * 2**30, 2**30],
-            "size_is_measured": [True, True, True],
-            "decode_tps": [20.0, 40.0, 50.0],
-            "decode_tps_ci_low": [19.0, 39.0, 49.0],
-            "decode_tps_ci_high": [21.0, 41.0, 51.0],
-            "pass_rate": pass_rates,
-            "pass_rate_ci_low": [0.6, 0.6, None],
-            "pass_rate_ci_high": [0.8, 0.8, None],
-            "on_front": [True, True, False],
-        }
-    )
-
-
-def test_tradeoff_rings_the_pick_and_leaves_out_the_unchecked() -> None:
-    spec = scatter(tradeoff_frame([0.7, 0.7, None]), LIGHT, pick="Q8_0", caption=CAPTION).to_dict()
-
-    (points,) = {tuple(row["variant"] for row in layer) for layer in rows_of(spec, "point")}
-    assert points == ("F16", "Q8_0")
-    picked = [row["variant"] for row in rows_of(spec, "point")[0] if row["is_pick"]]
-    assert picked == ["Q8_0"]
-    assert rows_of(spec, "point")[0][0]["x"] == 4.0
-    assert "Checks passed" in str(spec["title"])
-
-
-def test_tradeoff_without_checks_shows_speed() -> None:
-    spec = scatter(tradeoff_frame([None, None, None]), LIGHT, pick=None, caption=CAPTION).to_dict()
-
-    assert [row["y"] for row in rows_of(spec, "point")[0]] == [20.0, 40.0, 50.0]
-    assert "Decode rate" in str(spec["title"])
 
 
 def test_sparkline_keeps_gaps() -> None:
