@@ -5,7 +5,7 @@ Every window is in the journal before the next one begins, so that a killed run 
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -13,17 +13,19 @@ from liob_core.bench.runner import Cancelled
 from liob_core.bench.status import Progress
 from liob_core.bench.supervisor import Supervisor
 from liob_core.errors import MissingError, UsageError
+from liob_core.models.family import families
 from liob_core.models.memory import available_bytes
 from liob_core.quality.closeness import plan as planning
 from liob_core.quality.closeness import results
 from liob_core.quality.closeness.child_process import ADD_ON
-from liob_core.quality.closeness.corpora import Text, find_text
+from liob_core.quality.closeness.corpora import find_text
 from liob_core.quality.closeness.evaluate import evaluate
 from liob_core.quality.closeness.records import (
     Build,
     Candidate,
     ClosenessSpec,
     Ending,
+    Text,
     WindowScore,
     check_spec,
     score_from_json,
@@ -65,16 +67,27 @@ def make_ask(
     )
 
 
+def closeness_specs(spec: RunSpec) -> tuple[ClosenessSpec, ...]:
+    """What is evaluated for a run that has the task, one a model; raises UsageError for what cannot be.
+
+    Divergence and perplexity mean something only against a reference with the same vocabulary.
+    """
+    return tuple(_of_model(spec, members) for members in families(spec.variants, spec.reference))
+
+
 def closeness_spec(spec: RunSpec) -> ClosenessSpec:
-    """What is evaluated for a run that has the task; raises UsageError for what cannot be."""
+    """What is evaluated of the reference's model."""
+    return closeness_specs(spec)[0]
+
+
+def _of_model(spec: RunSpec, members: Sequence[Variant]) -> ClosenessSpec:
     ask = spec.closeness
     if ask is None:
         raise UsageError("Task `closeness` needs a text.")
-    candidates = {variant.label: _candidate(variant) for variant in spec.variants}
-    reference = candidates.pop(spec.reference)
+    reference, *others = (_candidate(variant) for variant in members)
     asked = ClosenessSpec(
         reference=reference,
-        variants=tuple(candidates.values()),
+        variants=tuple(others),
         text=Text(name=ask.text_name, path=ask.text_path, sha256=ask.text_sha256, n_bytes=ask.text_bytes),
         n_ctx=ask.n_ctx,
         n_windows=ask.n_windows,
@@ -86,15 +99,21 @@ def closeness_spec(spec: RunSpec) -> ClosenessSpec:
     return asked
 
 
-def plan_closeness(spec: RunSpec, folder: Path, prefill_tps: Mapping[str, float]) -> planning.Plan:
-    """What the task will cost on this machine; `prefill_tps` are known rates in tokens/s, by label."""
-    return planning.make_plan(
-        closeness_spec(spec),
-        _models(spec),
-        available_bytes=available_bytes(),
-        free_disk_bytes=planning.free_disk_bytes(folder),
-        prefill_tps=prefill_tps,
-    )
+def plan_closeness(spec: RunSpec, folder: Path, prefill_tps: Mapping[str, float]) -> list[planning.Plan]:
+    """What the task will cost on this machine, a plan a model, one after another.
+
+    `prefill_tps` are known rates in tokens/s, by label.
+    """
+    return [
+        planning.make_plan(
+            asked,
+            _models(spec),
+            available_bytes=available_bytes(),
+            free_disk_bytes=planning.free_disk_bytes(folder),
+            prefill_tps=prefill_tps,
+        )
+        for asked in closeness_specs(spec)
+    ]
 
 
 def first_progress(spec: RunSpec, run_dir: Path) -> dict[str, Progress]:
@@ -126,32 +145,38 @@ def run_closeness(
 ) -> None:
     """Nothing, once every variant's result is stored; raises `Cancelled`, or LiobError where it cannot be."""
     done = read_done(run_dir)
-    recorder = _Recorder(spec, journal, supervisor, done)
-    evaluation = evaluate(
-        closeness_spec(spec),
-        _models(spec),
-        work_dir=run_dir,
-        machine_dir=machine_dir,
-        on_score=recorder.keep,
-        on_progress=recorder.tell,
-        cancel=supervisor.cancelled,
-        done=done,
-    )
-    for result in evaluation.results:
-        recorder.finish(result)
-    if supervisor.is_cancelled:
-        raise Cancelled
+    for asked in closeness_specs(spec):
+        labels = {one.label for one in asked.candidates}
+        mine = None
+        if done is not None:
+            scores = [score for score in done.scores if score.variant in labels]
+            mine = results.Done(build=done.build, scores=scores)
+        recorder = _Recorder(asked, journal, supervisor, mine)
+        evaluation = evaluate(
+            asked,
+            _models(spec),
+            work_dir=run_dir,
+            machine_dir=machine_dir,
+            on_score=recorder.keep,
+            on_progress=recorder.tell,
+            cancel=supervisor.cancelled,
+            done=mine,
+        )
+        for result in evaluation.results:
+            recorder.finish(result)
+        if supervisor.is_cancelled:
+            raise Cancelled
 
 
 class _Recorder:
     """Puts windows and results into the journal and counts them in the status."""
 
     def __init__(
-        self, spec: RunSpec, journal: Journal, supervisor: Supervisor, done: results.Done | None
+        self, asked: ClosenessSpec, journal: Journal, supervisor: Supervisor, done: results.Done | None
     ) -> None:
         self._journal, self._supervisor = journal, supervisor
-        self._labels = [variant.label for variant in spec.variants]
-        self._reference = spec.reference
+        self._labels = [one.label for one in asked.candidates]
+        self._reference = asked.reference.label
         self._n_done = Counter(score.variant for score in done.scores) if done else Counter[str]()
         self._n_windows: int | None = None
         self._build = done.build if done else None

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from liob_core.analysis.detectable import detectable
 from liob_core.bench.closeness import plan_closeness
 from liob_core.bench.plan import SHAPE_TOKENS, WARMUP_TOKENS, make_plan
 from liob_core.errors import LiobError
@@ -41,6 +42,7 @@ class Estimate:
     is_measured: bool  # every variant was measured here before
     sentence: str
     closeness: str | None = None  # what that task takes of time, memory and disk
+    detectable: tuple[str, ...] = ()  # which differences the run can tell
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,8 +70,9 @@ def estimate(spec: RunSpec, database: Path) -> Estimate:
     cost = None
     if spec.closeness is not None:
         known = {label: rate.prefill_tps for label, rate in rates.items() if rate.is_measured}
-        plan = plan_closeness(spec, database.parent, known)
-        seconds, cost = seconds + plan.seconds, plan.sentence
+        plans = plan_closeness(spec, database.parent, known)
+        seconds += sum(plan.seconds for plan in plans)
+        cost = " Then: ".join(plan.sentence for plan in plans)
     is_measured = all(rate.is_measured for rate in rates.values())
     basis = "from earlier runs here" if is_measured else "a rough guess: not all variants ran here before"
     return Estimate(
@@ -77,7 +80,23 @@ def estimate(spec: RunSpec, database: Path) -> Estimate:
         is_measured=is_measured,
         sentence=f"about {spell_duration(seconds)} ({basis})",
         closeness=cost,
+        detectable=_detectable(spec, database),
     )
+
+
+def _detectable(spec: RunSpec, database: Path) -> tuple[str, ...]:
+    """What the run can tell of its variants, in sentences; one variant alone is compared with nothing."""
+    if len(spec.variants) < 2:
+        return ()
+    checks = [prompt.check for prompt in spec.suite.prompts if prompt.check] if spec.suite else []
+    n_checked = sum(spec.allow_code or check.kind != "unit_tests" for check in checks)
+    return detectable(
+        database,
+        n_checked=n_checked,
+        n_blocks=spec.n_blocks if Task.SPEED in spec.tasks else None,
+        engine=spec.engine,
+        machine_id=_machine_id(),
+    ).sentences
 
 
 def spell_duration(seconds: float) -> str:

@@ -15,6 +15,7 @@ from liob_core.bench.supervisor import Supervisor
 from liob_core.bench.wording import Calibration
 from liob_core.engines.protocol import Engine, Request
 from liob_core.errors import EngineFailure, LiobError
+from liob_core.models.family import families
 from liob_core.monitor import clock
 from liob_core.monitor.sampler import Sampler
 from liob_core.quality.checks import run_check
@@ -83,13 +84,16 @@ class Runner:
         self._sampler = sampler
         self._supervisor = supervisor
         self._variants = {variant.label: variant for variant in spec.variants}
+        # Another model reads other turns, so that its prompts are rendered with its own template.
+        self._same_model = {one.label for one in families(spec.variants, spec.reference)[0]}
+        self._shared_prompts: Mapping[str, RenderedPrompt] = {}
         self._prompts: Mapping[str, RenderedPrompt] = {}
         self._calibrations: dict[str, Calibration] = {}
 
     def run(self, cells: Sequence[Cell], after_block: Callable[[], None]) -> None:
         """Do every cell; raises `Cancelled`, or LiobError where the run as a whole cannot go on."""
         if any(cell.task is Task.SUITE and not cell.warmup for cell in cells):
-            self._prompts = self._reference_prompts()
+            self._shared_prompts = self._reference_prompts()
         for (_, label), group in groupby(cells, key=lambda cell: (cell.block, cell.variant)):
             self._run_block(self._variants[label], list(group))
             after_block()
@@ -166,8 +170,8 @@ class Runner:
             self._stop_if_cancelled()
             return _Breakdown(failure, load_failed=True)
         try:
-            if self._spec.prompt_mode != "reference":
-                self._prompts = self._render_all(variant)
+            is_own = self._spec.prompt_mode != "reference" or variant.label not in self._same_model
+            self._prompts = self._render_all(variant) if is_own else self._shared_prompts
             for cell in warmups:
                 failure_or_none = self._execute(session, cell)
                 if failure_or_none is not None:

@@ -9,10 +9,11 @@ from pathlib import Path
 import psutil
 
 from liob_core import __version__
-from liob_core.bench.closeness import check_add_on, closeness_spec
+from liob_core.bench.closeness import check_add_on, closeness_specs
 from liob_core.bench.plan import SEED_LIMIT, SHAPE_TOKENS
 from liob_core.engines.ollama_options import sampling_problem, settings_problem
 from liob_core.errors import UsageError
+from liob_core.models.family import by_model
 from liob_core.models.gguf import find_models
 from liob_core.models.variant import make_variant, model_name_of, order_by_bits, unique_labels
 from liob_core.types import ClosenessAsk, JsonValue, LoadSettings, RunSpec, Sampling, Suite, Task, Variant
@@ -81,7 +82,7 @@ def make_spec(choices: Choices) -> RunSpec:
         closeness=choices.closeness if Task.CLOSENESS in choices.tasks else None,
     )
     if Task.CLOSENESS in spec.tasks:
-        closeness_spec(spec)  # whether it can be carried out
+        closeness_specs(spec)  # whether it can be carried out
     return spec
 
 
@@ -175,7 +176,8 @@ def _check_context(variants: Sequence[Variant]) -> None:
 def _reference(choices: Choices, ordered: Sequence[Variant]) -> str:
     labels = [variant.label for variant in ordered]
     if choices.reference is None:
-        return labels[0]
+        # Of several models, the largest has the most to lose.
+        return max(by_model(ordered), key=_n_params)[0].label
     named = [
         variant
         for variant in ordered
@@ -187,5 +189,10 @@ def _reference(choices: Choices, ordered: Sequence[Variant]) -> str:
     return named[0].label
 
 
+def _n_params(members: Sequence[Variant]) -> int:
+    return max(variant.model.n_params if variant.model else 0 for variant in members)
+
+
 def _title(variants: Sequence[Variant]) -> str:
-    return f"{model_name_of(variants[0])}: {', '.join(variant.label for variant in variants)}"
+    names = " and ".join(model_name_of(members[0]) for members in by_model(variants))
+    return f"{names}: {', '.join(variant.label for variant in variants)}"

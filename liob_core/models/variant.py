@@ -9,6 +9,7 @@ from pathlib import Path
 
 from liob_core.errors import UsageError
 from liob_core.models.digests import Progress, file_sha256, weights_sha256
+from liob_core.models.family import by_model
 from liob_core.models.gguf import read_model
 from liob_core.models.labels import is_blob, plain_stem
 from liob_core.models.memory import memory_need
@@ -118,8 +119,8 @@ def order_by_bits(variants: Iterable[Variant]) -> list[Variant]:
 def unique_labels(variants: Sequence[Variant]) -> list[Variant]:
     """The variants with labels that are unique in a run: the quantization where that suffices.
 
-    Where it does not, load settings that differ and then the file's name are added. The same variant
-    twice is the user's mistake.
+    In a run of several models the model's name comes first. Where that does not suffice, load settings that
+    differ and then the file's name are added. The same variant twice is the user's mistake.
     """
     twice = [key for key, count in Counter(variant.key for variant in variants).items() if count > 1]
     if twice:
@@ -144,8 +145,10 @@ def _labels(variants: Sequence[Variant]) -> list[str]:
 
 def _short_label(variant: Variant, variants: Sequence[Variant]) -> str:
     """The quantization and only so much more as tells the variant from others of the same one."""
-    alike = [one for one in variants if one.quant == variant.quant]
-    parts = [variant.quant]
+    models = by_model(variants)
+    own = next(members for members in models if variant in members)
+    alike = [one for one in own if one.quant == variant.quant]
+    parts = [f"{model_name_of(variant)} {variant.quant}" if len(models) > 1 else variant.quant]
     if len({one.engine for one in alike}) > 1:
         parts.append(variant.engine)
         alike = [one for one in alike if one.engine == variant.engine]

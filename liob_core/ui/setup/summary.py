@@ -96,6 +96,8 @@ def _show_estimate(spec: RunSpec, settings: Settings) -> None:
     st.markdown(literal(_in_words(spec)))
     if found.closeness is not None:
         st.caption(literal(f"Closeness: {found.closeness}"))
+    for sentence in found.detectable:
+        st.caption(literal(sentence))
 
 
 def _in_words(spec: RunSpec) -> str:
