@@ -70,7 +70,7 @@ def _is_compared_with(row: Row) -> bool:
 
 def _words(row: Row, base: Row, *, is_base: bool, ln_cost: float) -> str:
     if is_base:
-        return "compared with"
+        return "the base"
     if _is_compared_with(base):
         return str(row["words"])
     if pd.isna(ln_cost):

@@ -40,7 +40,8 @@ _TABLE = """
         ON deltas.run_id = closeness.run_id AND deltas.variant = closeness.variant
         AND deltas.metric = 'ln_ratio'
     WHERE closeness.run_id = ?
-    ORDER BY variants.is_reference DESC, variants.bpw DESC NULLS LAST, variants.position
+    ORDER BY variants.is_reference DESC, variants.bpw DESC NULLS LAST, variants.need_kv_bytes DESC NULLS LAST,
+        variants.position
 """
 _LN_RATIOS = """
     SELECT variant, ln_ratio, ln_ratio_low, ln_ratio_high, ln_ratio_bound, ln_ratio_p, n_windows, ending,
@@ -76,8 +77,8 @@ def closeness_table(db: Path, run_id: str) -> pd.DataFrame:
     The columns of the view `closeness` with Holm's verdict in `verdict`, and: is_reference, bpw, file_bytes,
     kv_type_k, kv_type_v, need_kv_bytes, need_weights_bytes, weights_sha256, context (of the run, tokens),
     p_holm, ppl_low, ppl_high, kld_low, kld_high (95 %, t over windows), is_floor (the reference itself on
-    other kernels), `words` (the change of perplexity with its verdict). Empty where closeness was not
-    measured.
+    other kernels), is_compressed (the same weights have a larger KV cache here too), `words` (the change of
+    perplexity with its verdict). Empty where closeness was not measured.
     """
     with database.read(db) as con:
         if schema.current_version(con) < _SCHEMA_WITH_CLOSENESS:
@@ -89,8 +90,11 @@ def closeness_table(db: Path, run_id: str) -> pd.DataFrame:
         table[f"{name}_high"] = [high for _, high in ends]
     rows = table.to_dict("records")
     reference = next((row for row in rows if row["is_reference"]), None)
+    largest = table.groupby("weights_sha256")["need_kv_bytes"].transform("max")
     return table.assign(
-        is_floor=[_is_floor(row, reference) for row in rows], words=[_verdict_words(row) for row in rows]
+        is_floor=[_is_floor(row, reference) for row in rows],
+        is_compressed=table["need_kv_bytes"] < largest,
+        words=[_verdict_words(row) for row in rows],
     )
 
 
@@ -215,10 +219,16 @@ def _sentence(rows: list[dict[Any, Any]]) -> str:
     if all(pd.isna(row["ln_ratio_bound"]) for row in others):
         known = max((int(row["n_windows"]) for row in others if not pd.isna(row["n_windows"])), default=0)
         return f"{known} windows are too few for a verdict: it takes {MIN_WINDOWS}."
-    holds = None
+    holds, given_up = None, set()
     for row in others:
+        if row["is_compressed"] and row["weights_sha256"] in given_up:
+            continue
         if pd.isna(row["ln_ratio_bound"]) or row["ln_ratio_bound"] > MARGIN:
-            break
+            if not row["is_compressed"]:
+                break
+            # That cache loses too much for these weights; smaller weights with a whole cache may not.
+            given_up.add(row["weights_sha256"])
+            continue
         holds = row
     name = reference["variant"]
     if holds is None:

@@ -21,11 +21,11 @@ def cache_scatter(costs: pd.DataFrame, look: Look, *, caption: Caption) -> Any:
     scale = alt.Scale(type="log", domain=[points["low"].min() / 1.4, points["high"].max() * 1.6], nice=False)
     y_title = "KL divergence, nats (log)"
     x = alt.X(
-        "memory:Q", title=f"Weights and KV cache, {unit}", scale=alt.Scale(zero=False, nice=True, padding=40)
+        "memory:Q", title=f"Weights and KV cache, {unit}", scale=alt.Scale(zero=False, nice=True, padding=70)
     )
     y = alt.Y("kld_mean:Q", title=y_title, scale=scale, axis=alt.Axis(format="~g", tickCount=5))
     base = alt.Chart(points).encode(x=x, y=y)
-    kinds = list(dict.fromkeys(points["kv_type"]))
+    kinds = list(dict.fromkeys(costs.sort_values("cache_bytes", ascending=False)["kv_type"]))
     layers = [
         base.mark_line(color=look.muted, strokeDash=[4, 3], strokeWidth=1.2).encode(detail="base:N"),
         base.mark_rule(strokeWidth=2, opacity=0.6).encode(
@@ -41,7 +41,7 @@ def cache_scatter(costs: pd.DataFrame, look: Look, *, caption: Caption) -> Any:
                 alt.Tooltip("words:N", title="Against the same weights"),
             ],
         ),
-        base.mark_text(align="left", dx=11, dy=-9).encode(text="variant:N", color=alt.value(look.ink)),
+        base.mark_text(align="left", dx=11, dy=-9).encode(text="label:N", color=alt.value(look.ink)),
     ]
     return dressed(layers, look, height=300, title="Memory against closeness", caption=caption)
 
@@ -57,5 +57,19 @@ def _points(costs: pd.DataFrame) -> pd.DataFrame:
         for size, share in zip(known["cache_bytes"], known["saved_share"], strict=True)
     ]
     known["divergence"] = [words.value("kld_mean", value) for value in known["kld_mean"]]
-    names = ["variant", "base", "kv_type", "memory_bytes", "kld_mean", "low", "high", "saved", "divergence"]
+    # The first of its weights has the whole name, the others beside it their cache.
+    is_first = ~known["base"].duplicated()
+    known["label"] = known["variant"].where(is_first, known["kv_type"])
+    names = [
+        "variant",
+        "label",
+        "base",
+        "kv_type",
+        "memory_bytes",
+        "kld_mean",
+        "low",
+        "high",
+        "saved",
+        "divergence",
+    ]
     return known[[*names, "words"]]

@@ -29,7 +29,8 @@ def floor_note(table: pd.DataFrame) -> list[str]:
 def closeness_ladder(table: pd.DataFrame, look: Look, *, caption: Caption) -> Any:
     """Points with 95 % interval lines, KL divergence in nats on a log scale against true bits.
 
-    `table` is `closeness_table`; the reference is 0 by construction and so not drawn.
+    `table` is `closeness_table`; the reference is 0 by construction and so not drawn, and of the same weights
+    only the largest KV cache is.
     """
     ladder = Ladder.of(table, look)
     points = _points(table)
@@ -47,7 +48,7 @@ def closeness_ladder(table: pd.DataFrame, look: Look, *, caption: Caption) -> An
         guides.mark_text(align="left", baseline="bottom", dx=4, dy=-2, fontSize=10).encode(
             x=alt.value(0), text="guide:N", color=alt.value(look.muted)
         ),
-        base.mark_line(color=look.muted, strokeWidth=1.2, opacity=0.5).encode(detail="cache:N"),
+        base.mark_line(color=look.muted, strokeWidth=1.2, opacity=0.5),
         *_floor(points, scale, y_title, look),
         alt.Chart(points.dropna(subset=["low", "high"]))
         .mark_rule(strokeWidth=2, opacity=0.6)
@@ -81,13 +82,13 @@ def _floor(points: pd.DataFrame, scale: Any, y_title: str, look: Look) -> list[A
 
 def _points(table: pd.DataFrame) -> pd.DataFrame:
     """The variants that can be drawn, intervals cut where a log scale ends."""
-    known = table[table["kld_mean"].notna() & (table["kld_mean"] > 0) & table["bpw"].notna()]
+    is_drawn = (table["kld_mean"] > 0) & table["bpw"].notna() & ~table["is_compressed"].astype(bool)
+    known = table[is_drawn]
     floor = known["kld_mean"].min() / 3 if len(known) else 0.0
     frame = pd.DataFrame(
         {
             "variant": known["variant"],
             "bpw": known["bpw"].astype(float),
-            "cache": known["kv_type_k"] + known["kv_type_v"],
             "is_floor": known["is_floor"].astype(bool),
             "kld_mean": known["kld_mean"].astype(float),
             "low": known["kld_low"].astype(float).clip(lower=floor),

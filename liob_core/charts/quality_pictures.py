@@ -14,8 +14,6 @@ from liob_core.charts.pictures import Origin, Picture
 from liob_core.charts.theme import Caption, Look
 from liob_core.types import JudgeMode
 
-_NO_VERDICT = "No verdict: this judge failed its calibration, so it ranks nothing"
-
 
 def ladder_picture(table: pd.DataFrame, facts: Mapping[str, Any], look: Look, *, origin: Origin) -> Picture:
     """KL divergence against true bits; `table` and `facts` are those of `analysis.closeness`."""
@@ -27,8 +25,12 @@ def ladder_picture(table: pd.DataFrame, facts: Mapping[str, Any], look: Look, *,
     )
     if table.empty or not table["kld_mean"].notna().any():
         return replace(picture, reason="nothing was compared with a reference in this run")
+    if not (table["kld_mean"].notna() & ~table["is_compressed"]).any():
+        return replace(picture, reason="only KV caches differ in this run; they have a picture of their own")
     notes = [f"Lines are 95 % intervals over {facts['basis']}", GUIDES_NOTE, f"Build: {facts['build']}"]
     notes += floor_note(table)
+    if table["is_compressed"].any():
+        notes.append("Compressed KV caches have a picture of their own")
     chart = closeness_ladder(table, look, caption=Caption(notes=tuple(notes), origin=origin))
     return replace(picture, chart=chart)
 
@@ -85,9 +87,7 @@ def judge_picture(table: pd.DataFrame, judge: Mapping[Any, Any], look: Look, *, 
     has_any = not table.empty and bool((table["n_scored"] > 0).any())
     if not has_any:
         return replace(picture, reason="no answer was scored")
-    notes = [f"Judge: {judge['judge']}; {judge['n_right']} of {judge['n_items']} calibration questions right"]
-    if not judge["gives_verdict"]:
-        notes.append(_NO_VERDICT)
+    notes = [f"Judge: {judge['judge']}; {judge['sentence']}"]
     if is_single:
         notes.append("Lines are 95 % intervals over prompts")
     caption = Caption(notes=tuple(notes), origin=origin)

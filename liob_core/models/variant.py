@@ -110,10 +110,14 @@ def quant_of(model: ModelFile) -> str:
 
 
 def order_by_bits(variants: Iterable[Variant]) -> list[Variant]:
-    """The variants from most to fewest true bits per weight; those not known come last."""
-    return sorted(
-        variants, key=lambda variant: (-(variant.model.bpw if variant.model else 0.0), variant.label)
-    )
+    """The variants from most to fewest true bits per weight, then of the cache; those not known come last."""
+
+    def place(variant: Variant) -> tuple[float, int, str]:
+        bits = variant.model.bpw if variant.model else 0.0
+        cache_bytes = (variant.need.kv_bytes if variant.need else None) or 0
+        return -bits, -cache_bytes, variant.label
+
+    return sorted(variants, key=place)
 
 
 def unique_labels(variants: Sequence[Variant]) -> list[Variant]:

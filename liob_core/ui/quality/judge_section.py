@@ -6,6 +6,7 @@ import pandas as pd
 import streamlit as st
 
 from liob_core.charts.quality_pictures import judge_picture, score_map
+from liob_core.quality.judge.people import PEOPLE
 from liob_core.types import JudgeMode
 from liob_core.ui import selection
 from liob_core.ui.blocks import show_unknown
@@ -76,6 +77,8 @@ def _say_calibration(judge: dict[Any, Any]) -> None:
 def _reliability(judge: dict[Any, Any], table: pd.DataFrame) -> str:
     """The judge's own failures and, of pairs, how often the order decided."""
     n_failed = judge["n_judged"] - judge["n_scored"]
+    if judge["judge_key"] == PEOPLE:
+        return f"People skipped {n_failed} of {judge['n_judged']} pairs; each vote is on two unnamed answers."
     parts = [f"The judge failed on {n_failed} of {judge['n_judged']} answers; such an answer has no score"]
     if judge["mode"] == JudgeMode.PAIRWISE:
         n_asked, n_same = int(table["n_asked"].sum()), int(table["n_same_order"].sum())

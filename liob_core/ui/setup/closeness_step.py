@@ -50,8 +50,11 @@ def pick_closeness(settings: Settings) -> ClosenessChoice:
     name = chosen
     if chosen == _OWN_TEXT:
         name = st.text_input("Its path", key="liob_new_text_path", placeholder="/home/me/notes.txt").strip()
-    stop_at = _pick_stop()
-    kv_types = _pick_caches()
+    narrow, wide = st.columns([1, 2])
+    with narrow:
+        stop_at = _pick_stop()
+    with wide:
+        kv_types = _pick_caches()
     try:
         with st.spinner("Reading the text"):
             ask = _ask(name, settings, n_ctx, n_windows, stop_at) if name else None
@@ -108,7 +111,7 @@ def _pick_caches() -> tuple[str, ...]:
         default=[asked],
         key=_CACHES,
         help="The same weights with a compressed cache: memory saved, closeness lost. Every other task "
-        "measures them too.",
+        "measures them too, and the advanced setting below does not count.",
     )
     return tuple(kv_type for kv_type in KV_TYPES if kv_type in chosen)
 

@@ -9,7 +9,7 @@ from tests.unit.analysis.test_closeness import fidelity
 CACHES = {"f16": 96 * 2**20, "q8_0": 51 * 2**20, "q4_0": 27 * 2**20}
 
 
-def run_of_caches(writer):
+def run_of_caches(writer, *, small_cache=0.02, small_weights=0.03):
     writer.run(tasks=["closeness"])
     for weights, bpw in (("F16", 16.0), ("Q4", 4.5)):
         for kv_type, n_bytes in CACHES.items():
@@ -19,8 +19,8 @@ def run_of_caches(writer):
     writer.variant("Q2", 3.0, weights_sha256="Q2", kv_type_k="f16", kv_type_v="f16", need_kv_bytes=1)
     fidelity(writer, "F16 KV f16")
     fidelity(writer, "F16 KV q8_0", 0.0001, kld=0.0004)
-    fidelity(writer, "F16 KV q4_0", 0.02, kld=0.01)
-    fidelity(writer, "Q4 KV f16", 0.03, kld=0.03)
+    fidelity(writer, "F16 KV q4_0", small_cache, kld=0.01)
+    fidelity(writer, "Q4 KV f16", small_weights, kld=0.03)
     fidelity(writer, "Q4 KV q8_0", 0.031, kld=0.031)
     fidelity(writer, "Q4 KV q4_0", 0.06, kld=0.05)
     fidelity(writer, "Q2", 0.6, kld=0.5)
@@ -41,6 +41,17 @@ def test_each_cache_is_compared_with_the_same_weights(writer):
     assert (other["base"], other["ln_cost"]) == ("Q4 KV f16", pytest.approx(0.03))
     assert other["words"].startswith("perplexity 3.0 % higher (no interval")
     assert other["memory_bytes"] == 4.5 * 2**27 + 27 * 2**20
+
+
+def test_a_cache_that_loses_too_much_does_not_end_the_ladder_of_weights(writer):
+    db = run_of_caches(writer, small_cache=0.05, small_weights=0.01)
+    table = closeness_table(db, writer.run_id)
+    assert table["variant"].tolist()[:3] == ["F16 KV f16", "F16 KV q8_0", "F16 KV q4_0"]
+    assert table.set_index("variant").loc["F16 KV q8_0", "is_compressed"]
+    # F16's q4_0 may lose more than 3 %, Q4 with its whole cache e^(0.01 + 1.753 x 0.001) - 1 = 1.2 %.
+    assert closeness_facts(db, writer.run_id).sentence == (
+        "Down to Q4 KV f16: perplexity at most 1.2 % higher than F16 KV f16's (95 %)."
+    )
 
 
 def test_a_run_with_one_type_of_cache_has_no_such_table(writer):

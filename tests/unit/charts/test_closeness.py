@@ -13,9 +13,8 @@ def table(**changes):
             "kld_mean": [None, 0.002, 0.4],
             "kld_low": [None, -0.001, 0.3],
             "kld_high": [None, 0.005, 0.5],
-            "kv_type_k": "f16",
-            "kv_type_v": "f16",
             "is_floor": False,
+            "is_compressed": False,
         }
     )
     return frame.assign(**changes)
@@ -59,3 +58,8 @@ def test_a_noise_floor_is_drawn_only_where_one_was_measured():
     rows, _ = data_of(closeness_ladder(measured, LIGHT, caption=Caption()))
     assert [row["kld"] for row in rows if row.get("name") == "noise floor"] == [0.002]
     assert floor_note(measured) == ["Noise floor: Q8_0, the reference itself on other kernels"]
+
+
+def test_compressed_caches_are_left_to_their_own_picture():
+    rows, _ = data_of(closeness_ladder(table(is_compressed=[False, False, True]), LIGHT, caption=Caption()))
+    assert {row["variant"] for row in rows if "kld_mean" in row} == {"Q8_0"}

@@ -8,7 +8,7 @@ import pytest
 from liob_core.errors import FileError, UsageError
 from liob_core.models.digests import weights_sha256
 from liob_core.models.variant import fake_variant, make_variant, order_by_bits, unique_labels, variant_key
-from liob_core.types import LoadSettings, Variant
+from liob_core.types import LoadSettings, MemoryNeed, Variant
 
 
 def test_variant_of_a_file(gguf: Callable[..., Path], tmp_path: Path) -> None:
@@ -87,6 +87,19 @@ def test_order_by_bits() -> None:
         fake_variant("Q8_0", bpw=8.5),
     ]
     assert [variant.label for variant in order_by_bits(variants)] == ["F16", "Q8_0", "Q4_0", "x"]
+
+
+def test_the_same_weights_are_ordered_by_the_size_of_their_cache() -> None:
+    caches = {"f16": 96, "q8_0": 51, "q4_0": 27}
+    variants = [
+        replace(
+            fake_variant("F16", bpw=16),
+            label=label,
+            need=MemoryNeed(weights_bytes=1, kv_bytes=size, compute_bytes=0, need_bytes=None, reason=None),
+        )
+        for label, size in sorted(caches.items())
+    ]
+    assert [one.label for one in order_by_bits(variants)] == list(caches)
 
 
 def test_fake_variant_is_repeatable() -> None:
