@@ -5,10 +5,12 @@ from typing import Any
 
 import streamlit as st
 
+from liob_core.config import load_settings
 from liob_core.ui import reads, selection
 from liob_core.ui.blocks import show_heading
 from liob_core.ui.downloads import FORMATS, MIME, export_bytes, export_name
 from liob_core.ui.guard import guarded
+from liob_core.ui.import_box import show_import
 from liob_core.ui.run_view import RunView, open_run
 from liob_core.ui.sql_box import show_sql_box
 from liob_core.ui.table import Cell, Column, Note, show_table
@@ -16,15 +18,20 @@ from liob_core.ui.text import literal
 
 
 def show() -> None:
-    """A box for SQL, the views with their columns, and the chosen run as files."""
+    """A box for SQL, the chosen run as files, files of others, and the views with their columns."""
+    settings = load_settings()
     view = open_run("What is stored?")
     if view is None:
+        st.subheader("Bring results in", anchor=False)
+        show_import(settings)
         return
     show_heading(view.kicker, "What is stored, and how can I use it?")
     st.subheader("Ask in SQL", anchor=False)
     guarded(show_sql_box)(view.database)
     st.subheader("Take a run along", anchor=False)
     _show_exports(view)
+    st.subheader("Bring results in", anchor=False)
+    show_import(settings)
     st.subheader("What the columns mean", anchor=False)
     _show_schema(view)
     st.subheader("From anywhere else", anchor=False)
@@ -35,14 +42,19 @@ def show() -> None:
 def _show_exports(view: RunView) -> None:
     """One button a format; a file is made only when its button is used."""
     st.markdown(
-        f"{literal(view.facts.title or view.run_id)}, with prompts and answers; host names, user names and "
-        "paths stay here."
+        f"{literal(view.facts.title or view.run_id)} as files; host names, user names and paths stay here."
+    )
+    with_texts = st.toggle(
+        "Include prompts and answers",
+        value=True,
+        key="liob_export_texts",
+        help="Without them, and without what judges wrote, every figure is still there.",
     )
     with st.container(horizontal=True):
         for format_, name in FORMATS.items():
             st.download_button(
                 name,
-                partial(export_bytes, view.database, view.run_id, format_),
+                partial(export_bytes, view.database, view.run_id, format_, with_texts=with_texts),
                 file_name=export_name(view.run_id, format_),
                 mime=MIME[format_],
                 icon=":material/download:",

@@ -1,9 +1,14 @@
 """Runs: what has been measured, and what changed between two of them?"""
 
+from collections.abc import Hashable
+from typing import Any
+
 import pandas as pd
 import streamlit as st
 
 from liob_core.config import Settings, load_settings
+from liob_core.store.kinds import OWN as OWN_KIND
+from liob_core.store.kinds import STUDY
 from liob_core.ui import reads, selection
 from liob_core.ui.blocks import show_heading
 from liob_core.ui.nav import button_to
@@ -13,6 +18,7 @@ from liob_core.ui.run_view import RunView, open_run
 from liob_core.ui.source import OWN, SAMPLE
 
 _TABLE_HEIGHT = 320
+_KINDS = {OWN_KIND: "LIOB", STUDY: "original study"}
 
 
 def show() -> None:
@@ -58,10 +64,11 @@ def _show_history(runs: pd.DataFrame) -> None:
             "tasks",
             "n_samples",
             "cpu_name",
+            "kind",
             "note",
             "run_id",
         ]
-    ]
+    ].assign(kind=runs["kind"].map(_KINDS))
     st.dataframe(
         shown,
         hide_index=True,
@@ -75,6 +82,9 @@ def _show_history(runs: pd.DataFrame) -> None:
             "tasks": "Tasks",
             "n_samples": st.column_config.NumberColumn("Requests", format="localized"),
             "cpu_name": "Machine",
+            "kind": st.column_config.TextColumn(
+                "Measured by", help="Runs of others come in on the Data page"
+            ),
             "note": "Note",
             "run_id": "Id",
         },
@@ -82,12 +92,7 @@ def _show_history(runs: pd.DataFrame) -> None:
 
 
 def _show_comparison(view: RunView, runs: pd.DataFrame) -> None:
-    names = {
-        str(
-            row["run_id"]
-        ): f"{row['title'] or row['run_id']} · {pd.Timestamp(row['created_utc']):%d %b %Y %H:%M}"
-        for row in runs.to_dict("records")
-    }
+    names = {str(row["run_id"]): _name(row) for row in runs.to_dict("records")}
     others = {run_id: name for run_id, name in names.items() if run_id != view.run_id}
     if not others:
         st.markdown("There is one run so far. Measure again, or on another machine, to see what changes.")
@@ -97,3 +102,10 @@ def _show_comparison(view: RunView, runs: pd.DataFrame) -> None:
     before, after = sorted((view.run_id, other), key=lambda run_id: list(names).index(run_id), reverse=True)
     found = reads.comparison(view.database, before, after)
     show_comparison(found, names[before], names[after])
+
+
+def _name(run: dict[Hashable, Any]) -> str:
+    """A run's title and when it was measured, where that is known."""
+    title = str(run["title"] or run["run_id"])
+    started = run["created_utc"]
+    return f"{title} · {pd.Timestamp(started):%d %b %Y %H:%M}" if pd.notna(started) else title

@@ -9,12 +9,17 @@ import duckdb
 USABLE = "NOT warmup AND outcome IN ('ok', 'length') AND contended IS NOT TRUE"
 
 # A rate times its own time is its tokens, so this is the sum of tokens over the sum of time, and every
-# sample that has no rate of its own is left out of both sums.
+# sample that has no rate of its own is left out of both sums. Results of others, whose requests LIOB did not
+# time, keep their own aggregation: the plain mean over prompts.
 BLOCK_RATES = f"""
     SELECT
         variant, block, task, shape,
-        sum(decode_tps * engine_eval_ms)
-            / nullif(sum(engine_eval_ms) FILTER (decode_tps IS NOT NULL), 0) AS decode_tps,
+        if(
+            count(e2e_ms) = 0,
+            avg(decode_tps),
+            sum(decode_tps * engine_eval_ms)
+                / nullif(sum(engine_eval_ms) FILTER (decode_tps IS NOT NULL), 0)
+        ) AS decode_tps,
         sum(prefill_tps * engine_prompt_ms)
             / nullif(sum(engine_prompt_ms) FILTER (prefill_tps IS NOT NULL), 0) AS prefill_tps,
         median(ttft_ms) AS ttft_ms,

@@ -10,6 +10,7 @@ from liob_core import stats
 from liob_core.analysis import words
 from liob_core.analysis.closeness import closeness_failures
 from liob_core.analysis.deltas import NOT_COMPARABLE
+from liob_core.store.kinds import STUDY
 
 Row = dict[str, Any]
 Rule = Callable[[Row, list[Row]], Iterator[str]]
@@ -88,6 +89,17 @@ def _rows(con: duckdb.DuckDBPyConnection, sql: str, parameters: object) -> list[
     cursor = con.execute(sql, parameters)
     names = [column[0] for column in cursor.description]
     return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
+
+def _origin(run: Row, _: list[Row]) -> Iterator[str]:
+    if run.get("kind") == STUDY:
+        yield (
+            "These figures are what the original study published: one load a variant, so no interval on "
+            "speed; its rate counts the first token and is a plain mean over prompts; its judge was never "
+            "calibrated; its models ran without their chat template."
+        )
+    elif run.get("left_out"):
+        yield f"The {run['left_out']} of this run were left out where it was exported."
 
 
 def _unfinished(run: Row, _: list[Row]) -> Iterator[str]:
@@ -285,6 +297,7 @@ def _machine(run: Row, _: list[Row]) -> Iterator[str]:
 
 
 _RULES: tuple[Rule, ...] = (
+    _origin,
     _unfinished,
     _failures,
     _contention,

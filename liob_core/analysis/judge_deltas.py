@@ -48,7 +48,7 @@ def _delta(run_id: str, reference: str, judge: JudgeFacts, row: Row) -> Delta:
         verdict=NOT_COMPARABLE,
         reason=f"{judge.judge}: {row['reason']}",
     )
-    if not judge.gives_verdict:
+    if not (judge.gives_verdict or judge.is_published):
         return empty
     is_pair = judge.mode == JudgeMode.PAIRWISE
     return Delta(

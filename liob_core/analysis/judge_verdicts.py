@@ -22,6 +22,7 @@ from liob_core.analysis.deltas import (
 )
 from liob_core.quality.judge.calibration import passed
 from liob_core.quality.judge.people import PEOPLE
+from liob_core.store.study_rows import JUDGE_KEY
 from liob_core.types import JudgeState
 
 MIN_COVERAGE = 0.95
@@ -51,8 +52,18 @@ class JudgeFacts:
         return self.is_people or passed(self.n_right, self.n_items)
 
     @property
+    def is_published(self) -> bool:
+        """Whether its scores were published by others, who did not calibrate it.
+
+        That it saw no difference may be said of it; that one of two answers is better may not.
+        """
+        return self.judge_key == JUDGE_KEY
+
+    @property
     def calibration_sentence(self) -> str:
         """How the calibration went, and what that means."""
+        if self.is_published:
+            return "published scores of a judge that was never calibrated, so it finds no winner"
         if self.is_people:
             return "blind votes of people, who need no calibration"
         if not self.n_items:
@@ -197,7 +208,7 @@ def _other_failures(cells: Cells, base: Cells, is_failure: Callable[[Cell], bool
 def with_verdicts(rows: list[Row], facts: JudgeFacts) -> list[Row]:
     """The rows with Holm's p, a verdict where one holds, and both in words."""
     for row in rows:
-        if not facts.gives_verdict:
+        if not (facts.gives_verdict or facts.is_published):
             row["p_value"], row["reason"] = None, facts.calibration_sentence
         elif row["reason"] is not None and not row["is_reference"]:
             row["p_value"], row["verdict"] = None, NOT_COMPARABLE
@@ -205,6 +216,8 @@ def with_verdicts(rows: list[Row], facts: JudgeFacts) -> list[Row]:
     for row, p_holm in zip(tested, stats.holm([row["p_value"] for row in tested]), strict=True):
         row["p_holm"] = p_holm
         row["verdict"] = SAME if p_holm >= ALPHA else BETTER if row["delta"] > 0 else WORSE
+        if facts.is_published and row["verdict"] != SAME:
+            row["verdict"], row["reason"] = None, facts.calibration_sentence
     for row in rows:
         row["words"] = _words(row)
     return rows

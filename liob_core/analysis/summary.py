@@ -42,7 +42,8 @@ _SAMPLE_AGGREGATES = f"""
     WITH counted AS (
         SELECT
             *, task = 'suite' AND block = min(block) FILTER (task = 'suite') OVER () AS graded,
-            outcome IN ('ok', 'length') AS is_ok, e2e_ms IS NOT NULL AS is_complete
+            outcome IN ('ok', 'length') AS is_ok,
+            outcome IN ('ok', 'length') OR e2e_ms IS NOT NULL AS is_complete
         FROM raw.samples
         -- a cancelled cell is not done: it is asked again when the run is resumed
         WHERE run_id = $run_id AND NOT warmup AND outcome <> 'cancelled'

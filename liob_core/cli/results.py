@@ -9,7 +9,7 @@ from rich.markup import escape
 
 from liob_core.analysis import words
 from liob_core.analysis.results import results_table, warnings
-from liob_core.analysis.runs import run_facts
+from liob_core.analysis.runs import find_run, run_facts
 from liob_core.bench import catch_up, jobs
 from liob_core.cli.closeness import print_closeness
 from liob_core.cli.flips import print_flips
@@ -30,11 +30,10 @@ def show(
 ) -> None:
     """Show a run's results: one row a variant, the reference first."""
     settings = load_settings()
-    name = jobs.find_run(run_id, settings).name
+    name = _find(run_id, settings)
     if not flips:
         show_run(name, settings, as_json=as_json)
         return
-    catch_up.catch_up(settings)
     print_flips(settings.database, name, as_json=as_json)
 
 
@@ -42,17 +41,33 @@ def export(
     run_id: RunArgument,
     format_: Annotated[str, typer.Option("--format", help="json, csv, parquet or duckdb.")] = "json",
     out_path: Annotated[Path | None, typer.Option("--out", help="Where to write.")] = None,
+    texts: Annotated[
+        bool, typer.Option("--texts/--no-texts", help="With prompts, answers and judges' replies.")
+    ] = True,
     as_json: JsonOption = False,
 ) -> None:
     """Write one run to files that can be shared: no host name, user name or path in them."""
     settings = load_settings()
-    name = jobs.find_run(run_id, settings).name
-    catch_up.catch_up(settings)
-    path = export_run(settings.database, name, format_, out_path)
+    name = _find(run_id, settings)
+    path = export_run(settings.database, name, format_, out_path, with_texts=texts)
     if as_json:
         print_json({"run_id": name, "path": str(path)})
     else:
         out.print(escape(str(path)), soft_wrap=True)
+
+
+def _find(run_id: str, settings: Settings) -> str:
+    """The id of a run that has a folder here, else of one in the database, which others may have made.
+
+    `last` is the newest that was made here.
+    """
+    catch_up.catch_up(settings)
+    try:
+        return jobs.find_run(run_id, settings).name
+    except MissingError:
+        if not settings.database.exists():
+            raise
+    return find_run(settings.database, run_id)
 
 
 def show_run(run_id: str, settings: Settings, *, as_json: bool) -> None:
@@ -62,7 +77,8 @@ def show_run(run_id: str, settings: Settings, *, as_json: bool) -> None:
         raise MissingError(f"Run {run_id} has stored nothing yet; `list` shows its state.")
     if as_json:
         results = query(settings.database, "SELECT * FROM results WHERE run_id = ?", (run_id,))
-        status = jobs.read_status(run_id, settings)
+        has_folder = (settings.runs_dir / run_id).is_dir()
+        status = jobs.read_status(run_id, settings) if has_folder else None
         closeness = query(settings.database, "SELECT * FROM closeness WHERE run_id = ?", (run_id,))
         print_json({"run_id": run_id, "status": status, "results": results, "closeness": closeness})
         return

@@ -9,7 +9,7 @@ from rich.markup import escape
 from liob_core.analysis.runs import find_run
 from liob_core.analysis.summary import summarize
 from liob_core.bench import catch_up
-from liob_core.cli.models import JsonOption
+from liob_core.cli.options import JsonOption
 from liob_core.cli.output import out, print_json
 from liob_core.config import load_settings
 from liob_core.errors import FileError
@@ -19,11 +19,21 @@ from liob_core.store.importing import import_file
 
 
 def import_runs(
-    file: Annotated[Path, typer.Argument(help="A file that `export RUN --format duckdb` made.")],
+    file: Annotated[
+        Path,
+        typer.Argument(
+            help="What `export` made (DuckDB, JSON, a folder or ZIP of CSV or Parquet), or the original "
+            "study's table."
+        ),
+    ],
+    machine: Annotated[
+        str | None,
+        typer.Option(help="Of the original study: the machine it was measured on, which it does not name."),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Merge the runs of another machine's export into this database; again adds nothing."""
-    merged = import_file(load_settings().database, file, finish=summarize)
+    merged = import_file(load_settings().database, file, finish=summarize, machine=machine)
     if as_json:
         print_json(merged)
         return

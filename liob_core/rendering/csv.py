@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+from liob_core.store.spreadsheet import inert
 
 
 def as_csv(frame: pd.DataFrame) -> str:
@@ -10,8 +10,10 @@ def as_csv(frame: pd.DataFrame) -> str:
     columns = {
         name: column if column.dtype.kind in "iufbM" else column.map(_inert) for name, column in frame.items()
     }
-    return pd.DataFrame(columns, columns=frame.columns).to_csv(index=False)
+    # A heading is text too: in the box for SQL anyone can name a column.
+    made = pd.DataFrame(columns, columns=frame.columns)
+    return made.rename(columns=_inert).to_csv(index=False)
 
 
 def _inert(value: object) -> object:
-    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA_STARTS) else value
+    return inert(value) if isinstance(value, str) else value

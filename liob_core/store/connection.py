@@ -104,7 +104,7 @@ def write(path: Path, *, wait_s: float = DEFAULT_WAIT_S) -> Iterator[duckdb.Duck
             _check_version(version, path)
         if version < schema.newest_version():
             with transaction(con):
-                schema.migrate(con, version)
+                schema.migrate(con)
         yield con
 
 

@@ -1,74 +1,57 @@
-"""Runs of other machines into the database of record, from files that `export` made.
+"""Runs of other machines into the database of record, from files that `export` made or the study published.
 
-Nothing in such a file is trusted. It is attached read-only and without a way to other files; only its plain
-tables are read, column by column, into tables and views of LIOB's own, and what follows from samples is
-computed anew. A file is merged whole or not at all, and merging it again changes nothing.
+Nothing in such a file is trusted. Whatever its format, it becomes one DuckDB file of LIOB's own schema, which
+is attached read-only and without a way to other files; only its plain tables are read, column by column, and
+what follows from samples is computed anew. A file is merged whole or not at all, and merging it again changes
+nothing.
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import duckdb
 
 from liob_core.errors import FileError, MissingError, UsageError
-from liob_core.store import connection, schema
-from liob_core.types import CheckResult, Outcome
+from liob_core.store import connection
+from liob_core.store.importing_files import stage_folder
+from liob_core.store.importing_json import read_json, stage_json
+from liob_core.store.importing_merge import Finish, ImportReport, Merge, plain_tables
+from liob_core.store.importing_study import stage_study, study_from_csv, study_from_records
+from liob_core.store.importing_zip import unpack
 
-# `finish` computes the first two anew; the others tell of a file and of its owner, not of a run.
-_NOT_COPIED = frozenset({"summary", "paired_deltas", "manifest", "migrations", "run_edits"})
-_NEEDED = frozenset({"migrations", "machines", "runs", "variants", "samples"})
-_WORDS: Mapping[tuple[str, str], Iterable[str]] = {
-    ("samples", "outcome"): tuple(Outcome),
-    ("samples", "check_result"): tuple(CheckResult),
-}
 # What foreign values provoke: the database's refusals, and arithmetic that no real figures lead to.
 _BAD_VALUES = (
-    *(duckdb.DataError, duckdb.IntegrityError, duckdb.InvalidInputException),
+    *(duckdb.DataError, duckdb.IntegrityError, duckdb.InvalidInputException, duckdb.OutOfMemoryException),
     *(ArithmeticError, ValueError, TypeError),
 )
+_WANTED = "Name what `export` made (a DuckDB or JSON file, a folder or a ZIP of CSV or Parquet files)"
 
-_COLUMNS = """
-    SELECT columns.table_name, columns.column_name, columns.data_type
-    FROM duckdb_columns() AS columns
-    JOIN duckdb_tables() AS tables USING (database_name, schema_name, table_name)
-    WHERE database_name = ? AND schema_name = 'raw' AND tables.sql NOT ILIKE '%GENERATED%'
-    ORDER BY columns.column_index
-"""
-_KEYS = """
-    SELECT table_name, constraint_column_names FROM duckdb_constraints()
-    WHERE database_name = current_database() AND schema_name = 'raw' AND constraint_type = 'PRIMARY KEY'
-"""
-_RUNS = "SELECT run_id, created_utc, engine, machine_id, journal_offset, readings_offset FROM {}raw.runs"
-
-Types = dict[str, dict[str, str]]  # table -> column -> type
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImportReport:
-    """The ids of the runs that a file added, brought further or held as they are here; new samples."""
-
-    added: tuple[str, ...]
-    updated: tuple[str, ...]
-    unchanged: tuple[str, ...]
-    n_samples: int
+_LONGEST_MACHINE = 200
 
 
 def import_file(
-    db: Path, source: Path, *, finish: Callable[[duckdb.DuckDBPyConnection, str], None] | None = None
+    db: Path, source: Path, *, finish: Finish | None = None, machine: str | None = None
 ) -> ImportReport:
     """What was merged from `source`; `finish(con, run_id)` of each run belongs to the same transaction.
 
-    Raises FileError where the file is not an export of LIOB or does not fit what is here.
+    `machine` names where a file that does not tell it was made. Raises FileError where the file is no export
+    of LIOB and no results of the original study, or does not fit what is here.
     """
     if not source.exists():
-        raise MissingError(f"There is no file {source}. Name a file that `export --format duckdb` made.")
+        raise MissingError(f"There is no file {source}. {_WANTED}.")
+    if machine is not None and not (machine.isprintable() and 0 < len(machine.strip()) <= _LONGEST_MACHINE):
+        raise UsageError(f"Name the machine in 1 to {_LONGEST_MACHINE} printable characters.")
     if db.exists() and source.samefile(db):
         raise UsageError(f"{source} is the database itself. Name a file that `export` made elsewhere.")
-    with connection.read_foreign(source) as foreign:
-        shared = _plain_tables(foreign, source)
+    with (
+        _as_database(source, machine) as path,
+        connection.read_foreign(path, shown=source) as foreign,
+    ):
+        shared = plain_tables(foreign, source)
         with connection.write(db) as con, connection.transaction(con):
-            merge = _Merge(source, foreign, con, shared)
+            merge = Merge(source, foreign, con, shared)
             try:
                 return merge.run(finish)
             except _BAD_VALUES as error:
@@ -78,147 +61,60 @@ def import_file(
                 ) from error
 
 
-def _plain_tables(foreign: duckdb.DuckDBPyConnection, source: Path) -> Types:
-    """The tables of the file by what DuckDB's catalog says; views and computed columns do not count."""
-    tables = _types(foreign, connection.FOREIGN)
-    if _NEEDED - tables.keys():
-        raise FileError(f"{source} is a DuckDB database, but no export of LIOB. Name another file.")
-    [(version,)] = foreign.execute(f"SELECT max(number) FROM {connection.FOREIGN}.raw.migrations").fetchall()  # noqa: S608
-    if not isinstance(version, int) or version > schema.newest_version():
-        raise FileError(
-            f"{source} is from a newer LIOB (schema {version}; this one knows {schema.newest_version()}). "
-            "Update LIOB to import it."
-        )
-    return tables
-
-
-def _types(con: duckdb.DuckDBPyConnection, database: str) -> Types:
-    found: Types = {}
-    for table, column, type_name in con.execute(_COLUMNS, [database]).fetchall():
-        found.setdefault(table, {})[column] = type_name
-    return found
-
-
-class _Merge:
-    """One file on its way into the open database, within the transaction that its owner began."""
-
-    def __init__(
-        self,
-        source: Path,
-        foreign: duckdb.DuckDBPyConnection,
-        con: duckdb.DuckDBPyConnection,
-        shared: Types,
-    ) -> None:
-        self._source, self._foreign, self._con = source, foreign, con
-        own = _types(con, connection.current_name(con))
-        self._types = {
-            table: self._common(table, columns, shared[table])
-            for table, columns in own.items()
-            if table in shared and table not in _NOT_COPIED
-        }
-        self._keys: dict[str, list[str]] = dict(con.execute(_KEYS).fetchall())
-
-    def run(self, finish: Callable[[duckdb.DuckDBPyConnection, str], None] | None) -> ImportReport:
-        """What was merged."""
-        stored = {row[0]: row[1:] for row in self._con.execute(_RUNS.format("")).fetchall()}
-        incoming = self._foreign.execute(_RUNS.format(f"{connection.FOREIGN}.")).fetchall()
-        added, updated, unchanged = [], [], []
-        n_before = self._count_samples()
-        for run_id, *facts in incoming:
-            if not isinstance(run_id, str):
-                raise FileError(f"{self._source} holds a run without an id, so nothing of it was merged.")
-            kept = stored.get(run_id)
-            if kept is None:
-                added.append(run_id)
-            elif any(
-                mine is not None and mine != other for mine, other in zip(kept[:3], facts, strict=False)
-            ):
-                raise FileError(
-                    f"Run {run_id} in {self._source} is another run than the one of that id here, so nothing "
-                    "was merged."
-                )
-            elif (facts[3] or 0) > kept[3] or (facts[4] or 0) > kept[4]:
-                updated.append(run_id)
+@contextmanager
+def _as_database(source: Path, machine: str | None) -> Iterator[Path]:
+    """A DuckDB file with what `source` holds: itself, or one that lasts until the block ends."""
+    kind = _kind(source)
+    if kind == "duckdb":
+        yield source
+        return
+    with tempfile.TemporaryDirectory(prefix="liob-import-") as folder:
+        staged = Path(folder) / "staged.duckdb"
+        try:
+            if kind == "text":
+                _stage_text(source, staged, machine)
             else:
-                unchanged.append(run_id)
-        for run_id in (*added, *updated):
-            self._copy_run(run_id)
-            if finish is not None:
-                finish(self._con, run_id)
-        return ImportReport(
-            added=tuple(added),
-            updated=tuple(updated),
-            unchanged=tuple(unchanged),
-            n_samples=self._count_samples() - n_before,
-        )
-
-    def _common(self, table: str, own: Mapping[str, str], shared: Mapping[str, str]) -> dict[str, str]:
-        """The columns that both have; what an older LIOB did not write stays unknown."""
-        for column, type_name in own.items():
-            if shared.get(column, type_name) != type_name:
-                raise FileError(
-                    f"{self._source} is no export of LIOB: {table}.{column} is {shared[column]}, "
-                    f"not {type_name}."
-                )
-        return {column: type_name for column, type_name in own.items() if column in shared}
-
-    def _copy_run(self, run_id: str) -> None:
-        machines = f"machine_id IN (SELECT machine_id FROM {connection.FOREIGN}.raw.runs WHERE run_id = ?)"  # noqa: S608
-        self._copy("machines", machines, run_id, on_conflict="OR IGNORE")
-        for table, columns in self._types.items():
-            if "run_id" in columns:
-                self._copy(table, "run_id = ?", run_id, on_conflict="OR REPLACE")
-
-    def _copy(self, table: str, where: str, run_id: str, *, on_conflict: str) -> None:
-        """Rows of one table; those of a table with a key take the place of the same ones."""
-        names = ", ".join(self._types[table])
-        rows = self._foreign.sql(
-            f"SELECT {names} FROM {connection.FOREIGN}.raw.{table} WHERE {where}",  # noqa: S608
-            params=[run_id],
-        ).to_arrow_table()
-        self._con.register("incoming", rows)
-        self._check_values(table)
-        key = self._keys.get(table)
-        if key is None:
-            on_conflict = ""
-            self._con.execute(f"DELETE FROM raw.{table} WHERE run_id = ?", [run_id])  # noqa: S608
-        elif "run_id" not in key and "run_id" in self._types[table]:
-            self._check_owner(table, key)
-        self._con.execute(f"INSERT {on_conflict} INTO raw.{table} BY NAME SELECT * FROM incoming")  # noqa: S608
-        self._con.unregister("incoming")
-
-    def _check_values(self, table: str) -> None:
-        """Refuse what no LIOB writes and no page expects: broken JSON, NaN, impossible times or words."""
-        conditions = {}
-        for column, type_name in self._types[table].items():
-            if type_name == "JSON":
-                conditions[column] = f"NOT json_valid({column}::VARCHAR)"
-            elif type_name == "DOUBLE":
-                conditions[column] = f"NOT isfinite({column})"
-            elif type_name == "TIMESTAMP":
-                conditions[column] = f"NOT isfinite({column}) OR year({column}) NOT BETWEEN 2000 AND 2200"
-            elif (table, column) in _WORDS:
-                known = ", ".join(f"'{word}'" for word in _WORDS[table, column])
-                conditions[column] = f"{column} NOT IN ({known})"
-        for column, condition in conditions.items():
-            if self._con.execute(f"SELECT 1 FROM incoming WHERE {condition} LIMIT 1").fetchall():  # noqa: S608
-                raise FileError(
-                    f"{self._source} holds values in {table}.{column} that LIOB does not write, so nothing "
-                    "of it was merged."
-                )
-
-    def _check_owner(self, table: str, key: list[str]) -> None:
-        """Refuse rows that would take the place of another run's."""
-        names = ", ".join(key)
-        taken = self._con.execute(
-            f"SELECT 1 FROM incoming JOIN raw.{table} AS stored USING ({names}) "  # noqa: S608
-            "WHERE stored.run_id <> incoming.run_id LIMIT 1"
-        ).fetchall()
-        if taken:
+                unpacked = unpack(source, Path(folder) / "unpacked") if kind == "zip" else source
+                stage_folder(source, unpacked, staged, Path(folder) / "tables")
+        except _BAD_VALUES as error:
             raise FileError(
-                f"{self._source} holds {table} of a run that is here under another id, so nothing was merged."
-            )
+                f"{source} holds values that LIOB does not write, so nothing of it was merged: "
+                f"{str(error).splitlines()[0]}"
+            ) from error
+        yield staged
 
-    def _count_samples(self) -> int:
-        [(n_samples,)] = self._con.execute("SELECT count(*) FROM raw.samples").fetchall()
-        return int(n_samples)
+
+def _stage_text(source: Path, staged: Path, machine: str | None) -> None:
+    """Make `staged` from JSON, or from the original study's CSV."""
+    with source.open("rb") as file:
+        head = file.read(4096).removeprefix(b"\xef\xbb\xbf").lstrip()
+    if not head.startswith((b"{", b"[")):
+        stage_study(study_from_csv(source), source, staged, machine)
+        return
+    document = read_json(source)
+    if isinstance(document, dict):
+        stage_json(document, source, staged)
+    else:
+        stage_study(study_from_records(document, source), source, staged, machine)
+
+
+def _kind(source: Path) -> str:
+    """What a source is by its first bytes, whatever its name says: folder, duckdb, zip or text."""
+    if source.is_dir():
+        return "folder"
+    if not source.is_file():
+        raise FileError(f"{source} is no plain file. {_WANTED}.")
+    try:
+        with source.open("rb") as file:
+            head = file.read(4096)
+    except OSError as error:
+        raise FileError(f"{source} cannot be read: {error.strerror or error}.") from error
+    if head[8:12] == b"DUCK":
+        return "duckdb"
+    if head.startswith(b"PK\x03\x04"):
+        return "zip"
+    if head.startswith(b"PAR1"):
+        raise FileError(f"{source} is one table of an export. Name the folder or the ZIP it came in.")
+    if head and b"\0" not in head:
+        return "text"
+    raise FileError(f"{source} is no DuckDB database and no other export of LIOB, or is damaged. {_WANTED}.")

@@ -3,6 +3,7 @@
 Base tables live in schema `raw`; the views in `main` are the public interface.
 """
 
+import functools
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -35,15 +36,21 @@ def newest_version() -> int:
 
 
 def current_version(con: duckdb.DuckDBPyConnection) -> int:
-    """The number of the last migration applied to the open database; 0 where it is not LIOB's.
+    """The number up to which all migrations are applied to the open database; 0 where it is not LIOB's.
 
-    Call it outside of a transaction: where there is no such table, the failure would end it.
+    A higher one does not count while one before it is missing: they may have been made side by side. Call it
+    outside of a transaction: where there is no such table, the failure would end it.
     """
     try:
-        row = con.execute("SELECT max(number) FROM raw.migrations").fetchone()
+        rows = con.execute("SELECT number FROM raw.migrations").fetchall()
     except duckdb.CatalogException:
         return 0
-    return int(row[0]) if row else 0
+    applied = {int(number) for (number,) in rows}
+    known = [number for number, _, _ in _migrations()]
+    newest = max(applied, default=0)
+    if newest > known[-1]:
+        return newest
+    return max((n for n in known if applied.issuperset(known[: known.index(n) + 1])), default=0)
 
 
 def is_empty(con: duckdb.DuckDBPyConnection) -> bool:
@@ -54,22 +61,27 @@ def is_empty(con: duckdb.DuckDBPyConnection) -> bool:
     return row == (0,)
 
 
-def migrate(con: duckdb.DuckDBPyConnection, version: int) -> None:
-    """Apply every migration after `version` and make the views anew; call it in a transaction."""
+def migrate(con: duckdb.DuckDBPyConnection, *, with_comments: bool = True) -> None:
+    """Apply every migration that is missing and make the views anew; call it in a transaction.
+
+    A file that nobody reads but LIOB itself needs no comments, which take most of the time.
+    """
     con.execute("CREATE SCHEMA IF NOT EXISTS raw")
     con.execute(
         "CREATE TABLE IF NOT EXISTS raw.migrations "
         "(number INTEGER PRIMARY KEY, name VARCHAR NOT NULL, applied_utc TIMESTAMP NOT NULL)"
     )
+    applied = {number for (number,) in con.execute("SELECT number FROM raw.migrations").fetchall()}
     for number, name, path in _migrations():
-        if number > version:
+        if number not in applied:
             con.execute(path.read_text(encoding="utf-8"))
             con.execute(
                 "INSERT INTO raw.migrations VALUES (?, ?, ?)",
                 [number, name, datetime.now(UTC).replace(tzinfo=None)],
             )
     con.execute((_FOLDER / "views.sql").read_text(encoding="utf-8"))
-    _write_comments(con)
+    if with_comments:
+        _write_comments(con)
 
 
 def describe(con: duckdb.DuckDBPyConnection) -> list[ColumnDescription]:
@@ -97,6 +109,7 @@ def describe_views(con: duckdb.DuckDBPyConnection) -> dict[str, str]:
     return {name: comment or "" for name, comment in rows}
 
 
+@functools.cache
 def _migrations() -> list[tuple[int, str, Path]]:
     """Number, name and file of every migration, in order."""
     found = []

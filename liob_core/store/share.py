@@ -15,9 +15,11 @@ import duckdb
 
 from liob_core import __version__
 from liob_core.errors import FileError, MissingError, UsageError
+from liob_core.quality.judge.people import PEOPLE
 from liob_core.store import connection, schema
 from liob_core.store.journal import write_atomic
 from liob_core.store.scrub import scrub_run
+from liob_core.store.spreadsheet import as_inert
 from liob_core.types import JsonValue
 
 FORMAT_VERSION = 1
@@ -32,8 +34,22 @@ _TABLES = (
 )
 
 
-def export_run(db: Path, run_id: str, format: str = "json", out: Path | None = None) -> Path:
-    """The path of the exported run: a file for json and duckdb, a folder with one file a view otherwise."""
+# What prompts, answers and judges' replies are written into.
+_TEXTS: Mapping[str, tuple[str, ...]] = {
+    "samples": ("prompt", "response", "thinking", "exact_text", "check_extracted", "check_reason"),
+    "prompts": ("messages", "prompt", "check_params", "rubric", "reference_answer"),
+    "judgements": ("reason", "raw_reply", "raw_reply_second", "earlier_replies"),
+}
+LEFT_OUT = "prompts and answers"
+
+
+def export_run(
+    db: Path, run_id: str, format: str = "json", out: Path | None = None, *, with_texts: bool = True
+) -> Path:
+    """The path of the exported run: a file for json and duckdb, a folder with one file a view otherwise.
+
+    Without `with_texts` no prompt, answer or judge's reply is in it; `runs.left_out` then says so.
+    """
     writer = _WRITERS.get(format)
     if writer is None:
         raise UsageError(f"There is no export format {format!r}. Choose one of: {', '.join(_WRITERS)}.")
@@ -43,7 +59,7 @@ def export_run(db: Path, run_id: str, format: str = "json", out: Path | None = N
         out.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=out.parent, prefix=".liob-export-") as folder:
             shared = Path(folder) / "run.duckdb"
-            _copy_run(db, run_id, shared)
+            _copy_run(db, run_id, shared, with_texts=with_texts)
             writer(shared, out)
     except OSError as error:
         raise FileError(f"The export could not be written to {out}: {error.strerror or error}.") from error
@@ -58,6 +74,7 @@ def read_manifest(con: duckdb.DuckDBPyConnection) -> dict[str, JsonValue]:
     if row is None:
         return {}
     format_version, liob_version, schema_version, exported_utc, run_ids = row
+    offsets = con.execute("SELECT run_id, journal_offset, readings_offset FROM raw.runs").fetchall()
     return {
         "format": "liob-run",
         "format_version": format_version,
@@ -65,10 +82,12 @@ def read_manifest(con: duckdb.DuckDBPyConnection) -> dict[str, JsonValue]:
         "schema_version": schema_version,
         "exported_utc": _plain(exported_utc),
         "run_ids": run_ids,
+        # how far the run's own files were read; tells which of two exports of a run is the later one
+        "offsets": {run_id: [journal, readings] for run_id, journal, readings in offsets},
     }
 
 
-def _copy_run(db: Path, run_id: str, target: Path) -> None:
+def _copy_run(db: Path, run_id: str, target: Path, *, with_texts: bool) -> None:
     """Make a database with that one run, scrubbed."""
     with connection.read(db) as source, connection.write(target) as con, connection.transaction(con):
         wanted = "SELECT machine_id, title FROM main.runs WHERE run_id = ?"
@@ -80,6 +99,8 @@ def _copy_run(db: Path, run_id: str, target: Path) -> None:
         _copy_rows(source, con, "machines", "machine_id", found[0][0])
         con.execute("UPDATE raw.runs SET title = ?", [found[0][1]])  # what it was renamed to; notes stay
         scrub_run(con)
+        if not with_texts:
+            _leave_texts_out(con)
         con.execute(
             "INSERT INTO raw.manifest VALUES (?, ?, ?, ?, ?)",
             [
@@ -87,6 +108,15 @@ def _copy_run(db: Path, run_id: str, target: Path) -> None:
                 *(datetime.now(UTC).replace(tzinfo=None, microsecond=0), [run_id]),
             ],
         )
+
+
+def _leave_texts_out(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("UPDATE raw.runs SET left_out = ?", [LEFT_OUT])
+    for table, columns in _TEXTS.items():
+        # What people vote is kept beside their names for the two answers, and quotes neither.
+        kept = f"WHERE judge_key <> '{PEOPLE}'" if table == "judgements" else ""
+        values = ", ".join(f"{column} = NULL" for column in columns)
+        con.execute(f"UPDATE raw.{table} SET {values} {kept}")  # noqa: S608
 
 
 def _copy_rows(
@@ -130,7 +160,8 @@ def _write_folder(shared: Path, out: Path, suffix: str, options: str) -> None:
         manifest = read_manifest(con)
         for view in VIEWS:
             target = str(folder / f"{view}.{suffix}").replace("'", "''")
-            con.execute(f"COPY (SELECT * FROM main.{view}) TO '{target}' ({options})")  # noqa: S608
+            chosen = _inert_columns(con, view) if suffix == "csv" else "*"
+            con.execute(f"COPY (SELECT {chosen} FROM main.{view}) TO '{target}' ({options})")  # noqa: S608
     manifest["files"] = {
         path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(folder.iterdir())
     }
@@ -138,6 +169,14 @@ def _write_folder(shared: Path, out: Path, suffix: str, options: str) -> None:
     if out.exists():
         shutil.rmtree(out)
     folder.replace(out)
+
+
+def _inert_columns(con: duckdb.DuckDBPyConnection, view: str) -> str:
+    """The view's columns for a spreadsheet, in which no text begins a formula."""
+    columns = con.execute(f"DESCRIBE main.{view}").fetchall()
+    return ", ".join(
+        f"{as_inert(name)} AS {name}" if kind == "VARCHAR" else name for name, kind, *_ in columns
+    )
 
 
 def _records(con: duckdb.DuckDBPyConnection, view: str) -> list[dict[str, JsonValue]]:

@@ -257,7 +257,9 @@ SELECT
     runs.closeness,
     edits.note,
     edits.deleted_utc,
-    runs.n_seeds
+    runs.n_seeds,
+    coalesce(runs.kind, 'liob') AS kind,
+    runs.left_out
 FROM raw.runs AS runs LEFT JOIN raw.run_edits AS edits USING (run_id);
 
 CREATE OR REPLACE VIEW main.variants AS
@@ -267,7 +269,7 @@ SELECT
     content_label, label_warning, fallback_tensors, fallback_warning, n_layers, n_ctx_train, n_experts,
     n_experts_used, has_chat_template, chat_template_sha256, imatrix, quantized_by, repo_url, base_model,
     n_ctx, threads, gpu_layers, kv_type_k, kv_type_v, load_settings, need_bytes, need_weights_bytes,
-    need_kv_bytes, need_compute_bytes, need_reason, tensor_groups, hub_repo, hub_commit
+    need_kv_bytes, need_compute_bytes, need_reason, tensor_groups, hub_repo, hub_commit, engine_model
 FROM raw.variants;
 
 CREATE OR REPLACE VIEW main.prompts AS

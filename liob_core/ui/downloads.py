@@ -22,10 +22,10 @@ def export_name(run_id: str, format_: str) -> str:
     return f"liob-{run_id}.{ending}"
 
 
-def export_bytes(database: Path, run_id: str, format_: str) -> bytes:
+def export_bytes(database: Path, run_id: str, format_: str, *, with_texts: bool = True) -> bytes:
     """A run as one file: JSON or DuckDB as it is, the folder of CSV or Parquet files as a ZIP archive."""
     with tempfile.TemporaryDirectory() as folder:
-        made = export_run(database, run_id, format_, Path(folder) / f"liob-{run_id}")
+        made = export_run(database, run_id, format_, Path(folder) / f"liob-{run_id}", with_texts=with_texts)
         if made.is_file():
             return made.read_bytes()
         archive = io.BytesIO()

@@ -75,7 +75,9 @@ def show_deleted(runs: pd.DataFrame, settings: Settings) -> None:
         for run in runs.head(50).to_dict("records"):
             name = str(run["title"] or run["run_id"])
             with st.container(horizontal=True, vertical_alignment="center"):
-                st.markdown(f"{literal(name)} · {pd.Timestamp(run['created_utc']):%d %b %Y %H:%M}")
+                started = run["created_utc"]
+                when = f" · {pd.Timestamp(started):%d %b %Y %H:%M}" if pd.notna(started) else ""
+                st.markdown(f"{literal(name)}{when}")
                 if st.button("Restore", icon=":material/undo:", key=f"liob_runs_restore_{run['run_id']}"):
                     edit = Edit(run_id=str(run["run_id"]), action="restore")
                     _store(settings, edit, said=f"Restored: {name}")
