@@ -22,36 +22,48 @@ Deltas = Mapping[tuple[str, str], Row]  # by variant and metric
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ladder:
-    """The variants of one model below its reference, many bits first; unknown bits come last.
+    """The variants of one model and one type of KV cache below the reference, many bits first.
 
-    Of another model than the run's reference, its own reference is the first rung.
+    Unknown bits come last. Of another model than the run's (`is_own` is False), its own reference is the
+    first rung.
     """
 
     reference: Row
     rungs: tuple[Row, ...]
-    is_first: bool
+    is_own: bool
 
 
 def ladders(rows: Sequence[Row]) -> list[Ladder]:
-    """The ladder of each model of a run, that of the run's reference first; `rows` come by bits."""
+    """The ladders of a run, that of its reference first; `rows` come by bits.
+
+    A cache of fewer bits is another way down than weights of fewer bits, so it has a ladder of its own.
+    """
     base = next(row for row in rows if row["is_reference"])
     limit = base["bpw"]
     own = [row for row in rows if not row["is_reference"] and is_same_model(base, row)]
-    rungs = [row for row in own if limit is None or row["bpw"] is None or row["bpw"] <= limit]
-    found = [Ladder(reference=base, rungs=tuple(rungs), is_first=True)]
+    below = [row for row in own if limit is None or row["bpw"] is None or row["bpw"] <= limit]
+    caches = list(dict.fromkeys([_cache(base), *(_cache(row) for row in below)]))
+    found = [
+        Ladder(reference=base, rungs=tuple(row for row in below if _cache(row) == cache), is_own=True)
+        for cache in caches
+    ]
     others = [row for row in rows if not is_same_model(base, row)]
     while others:
         head = others[0]
         mates = tuple(row for row in others if is_same_model(head, row))
-        found.append(Ladder(reference=head, rungs=mates, is_first=False))
+        found.append(Ladder(reference=head, rungs=mates, is_own=False))
         others = [row for row in others if not is_same_model(head, row)]
     return found
+
+
+def _cache(row: Row) -> tuple[str, str]:
+    return row["kv_type_k"] or "f16", row["kv_type_v"] or "f16"
 
 
 def is_by_closeness(ladder: Ladder, deltas: Deltas) -> bool:
     """Whether closeness decides on this ladder: the ln PPL ratio of one of its rungs has a bound."""
     bounds = [deltas.get((row["variant"], "ln_ratio"), {}).get("loss_bound") for row in ladder.rungs]
-    return ladder.is_first and any(bound is not None for bound in bounds)
+    return ladder.is_own and any(bound is not None for bound in bounds)
 
 
 def losses(ladder: Ladder, deltas: Deltas, limits: Limits) -> list[tuple[Evidence, ...]]:
@@ -60,7 +72,7 @@ def losses(ladder: Ladder, deltas: Deltas, limits: Limits) -> list[tuple[Evidenc
     stopped_by: str | None = None
     by_closeness = is_by_closeness(ladder, deltas)
     for row in ladder.rungs:
-        if not ladder.is_first:
+        if not ladder.is_own:
             tried = _across(row, ladder, deltas, limits)
         elif by_closeness:
             tried = (_by_closeness(row, deltas, limits),)

@@ -98,7 +98,11 @@ def recommend(db: Path, run_id: str, limits: Limits | None = None) -> Recommenda
         if not any(row["is_reference"] for row in rows):
             raise UsageError(f"There is no run {run_id!r} in {db}. `list` shows the runs there are.")
         found = ladders(rows)
-        tried = [_candidates(ladder, deltas, limits, has_models=len(found) > 1) for ladder in found]
+        has_models = not all(ladder.is_own for ladder in found)
+        tried = [
+            _candidates(ladder, deltas, limits, is_first=ladder is found[0], has_models=has_models)
+            for ladder in found
+        ]
         picks = [met[-1] for one in tried if (met := [each for each in one if each.is_met])]
         chosen, notes = _one_of(con, run_id, picks, {str(row["variant"]): row for row in rows})
     facts = told.Facts(rows=rows, ladders=found, deltas=deltas, limits=limits)
@@ -145,11 +149,16 @@ def _rows(con: duckdb.DuckDBPyConnection, sql: str, run_id: str) -> list[Row]:
 
 
 def _candidates(
-    ladder: Ladder, deltas: Mapping[tuple[str, str], Row], limits: Limits, *, has_models: bool
+    ladder: Ladder,
+    deltas: Mapping[tuple[str, str], Row],
+    limits: Limits,
+    *,
+    is_first: bool,
+    has_models: bool,
 ) -> list[Candidate]:
-    """The reference (of its own ladder) and the rungs below it, with their evidence."""
+    """The rungs of a ladder, on the first one below the reference itself, with their evidence."""
     pairs = list(zip(ladder.rungs, losses(ladder, deltas, limits), strict=True))
-    if ladder.is_first:
+    if is_first:
         pairs.insert(0, (ladder.reference, (no_loss(limits),)))
     return [
         Candidate(
@@ -169,7 +178,7 @@ def _one_of(
     picks: Sequence[Candidate],
     rows: Mapping[str, Row],
 ) -> tuple[Candidate | None, tuple[str, ...]]:
-    """The pick among those of several models, and how they were told apart.
+    """The pick among those of several ladders, and how they were told apart.
 
     Whoever passes shown fewer checks than another is out; of the rest the one that takes the least memory.
     """
@@ -188,15 +197,16 @@ def _one_of(
     notes = [f"{loser} passes fewer checks than {winner}" for loser, winner in worse.items()]
     if len(left) > 1:
         names = " and ".join(one.variant for one in left)
-        notes.append(f"Checks do not tell {names} apart, so the one that takes less memory is named")
+        notes.append(f"Checks do not tell {names} apart, so the one that takes least memory is named")
     return min(left, key=lambda one: _size(rows, one, left)), tuple(f"{note}." for note in notes)
 
 
 def _size(rows: Mapping[str, Row], candidate: Candidate, among: Sequence[Candidate]) -> float:
-    """Bytes of peak memory, or of the file where the memory of one of them was not measured."""
-    is_measured = all(rows[one.variant]["peak_memory_bytes"] is not None for one in among)
-    row = rows[candidate.variant]
-    return float((row["peak_memory_bytes"] if is_measured else row["file_bytes"]) or 0.0)
+    """Bytes of peak memory; where one of them lacks it what was predicted, else the file's size."""
+    names = ("peak_memory_bytes", "need_bytes", "file_bytes")
+    known = (name for name in names if all(rows[one.variant][name] is not None for one in among))
+    name = next(known, None)
+    return 0.0 if name is None else float(rows[candidate.variant][name])
 
 
 def _kind(chosen: Candidate | None, facts: told.Facts) -> str:
@@ -220,7 +230,7 @@ def _nearest(candidates: Sequence[Candidate]) -> Candidate | None:
 
 
 def _runner_up(tried: Sequence[Sequence[Candidate]], chosen: Candidate) -> Candidate | None:
-    """The next best: another model's pick, else the rung above on the same ladder that meets everything."""
+    """The next best: another ladder's pick, else the rung above on the same one that meets everything."""
     others = [
         met[-1] for one in tried if chosen not in one and (met := [each for each in one if each.is_met])
     ]

@@ -37,6 +37,11 @@ class Facts:
         return self.ladders[0].reference
 
     @property
+    def is_by_closeness(self) -> bool:
+        """Whether closeness decides on a ladder of the reference's model."""
+        return any(is_by_closeness(ladder, self.deltas) for ladder in self.ladders)
+
+    @property
     def others(self) -> list[Row]:
         """Every variant that can be recommended instead of it."""
         return [row for ladder in self.ladders for row in ladder.rungs]
@@ -62,7 +67,7 @@ def why_none(facts: Facts) -> str:
     """Why nothing below the reference is recommended where only a loss is limited."""
     if not facts.others:
         return ALONE
-    if is_by_closeness(facts.ladders[0], facts.deltas):
+    if facts.is_by_closeness:
         return NOTHING
     n_prompts = _n_prompts(facts)
     if n_prompts == 0:
@@ -86,7 +91,8 @@ def words_of(kind: str, facts: Facts, variant: str, evidence: Sequence[Evidence]
 def _pick(facts: Facts, variant: str) -> tuple[str, str]:
     row, check = facts.row(variant), facts.delta(variant, "pass_rate")
     cost = _cost(row, facts)
-    if not is_by_closeness(facts.ladders[0], facts.deltas) or row not in facts.ladders[0].rungs:
+    own = next((ladder for ladder in facts.ladders if row in ladder.rungs), facts.ladders[0])
+    if not is_by_closeness(own, facts.deltas):
         detail = (
             f"{_closeness_note(facts)}; the loss is in checks passed, and "
             f"{words.at_most_points(facts.limits.max_loss)} are allowed."
@@ -140,7 +146,7 @@ def _not_checked(facts: Facts) -> tuple[str, str]:
 def _nothing_below(facts: Facts) -> tuple[str, str]:
     """Why the first rung already fails, where only a loss is limited."""
     name, first = facts.reference["variant"], facts.others[0]["variant"]
-    if is_by_closeness(facts.ladders[0], facts.deltas):
+    if facts.is_by_closeness:
         ratio = facts.delta(first, "ln_ratio")
         bound = ratio.get("loss_bound")
         why = (
@@ -167,7 +173,7 @@ def _rest(facts: Facts) -> str:
 
 def _closeness_note(facts: Facts) -> str:
     """What is known of closeness where it does not decide."""
-    if is_by_closeness(facts.ladders[0], facts.deltas):
+    if facts.is_by_closeness:
         return "Closeness decides where it was measured"
     ratios = [row for (_, metric), row in facts.deltas.items() if metric == "ln_ratio" and row.get("n")]
     if not ratios:

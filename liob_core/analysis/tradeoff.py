@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from liob_core import stats
-from liob_core.analysis import judged
+from liob_core.analysis import judged, words
 from liob_core.analysis.blocks import read_blocks, timing_task, values_by_block
 from liob_core.analysis.deltas import ALPHA, BETTER, WORSE
 from liob_core.analysis.graded import Answers, flips, read_answers
@@ -100,7 +100,7 @@ def in_words(points: pd.DataFrame) -> list[str]:
     """Who is beaten by whom on the two axes, a sentence each."""
     if points.empty:
         return []
-    both = " and ".join(METRICS[points[axis].iloc[0]].label.lower() for axis in ("x", "y"))
+    both = " and ".join(words.in_a_sentence(METRICS[points[axis].iloc[0]].label) for axis in ("x", "y"))
     sentences = []
     for row in points.to_dict("records"):
         if row["standing"] == DOMINATED:

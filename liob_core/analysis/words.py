@@ -23,6 +23,11 @@ def three_digits(value: float | None) -> str:
     return f"{rounded:,.{n_decimals}f}"
 
 
+def in_a_sentence(label: str) -> str:
+    """A label as it is written within a sentence; an abbreviation at its beginning keeps its capitals."""
+    return label if label[1:2].isupper() else label[:1].lower() + label[1:]
+
+
 def memory(n_bytes: float | None) -> str:
     """`n_bytes` as MiB or GiB, three significant digits."""
     if n_bytes is None or not math.isfinite(n_bytes):

@@ -10,6 +10,7 @@ from typing import Any
 
 import pandas as pd
 
+from liob_core.analysis import words
 from liob_core.charts.memory import memory_bars
 from liob_core.charts.speed import latency_strip, rate_dots
 from liob_core.charts.theme import Caption, Look
@@ -58,7 +59,7 @@ def tradeoff_picture(
     picture = Picture(
         name="trade-off",
         title="The trade-off",
-        alt_text=f"{METRICS[x].label} of each variant against {METRICS[y].label.lower()}",
+        alt_text=f"{METRICS[x].label} of each variant against {words.in_a_sentence(METRICS[y].label)}",
         data=points,
     )
     if points[[x, y]].isna().any(axis=1).all():

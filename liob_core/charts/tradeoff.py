@@ -94,7 +94,9 @@ def scatter(
         ),
         base.mark_text(align="left", dx=17, dy=-12).encode(text="variant:N", color=alt.value(look.ink)),
     ]
-    name = {"peak_memory_bytes": "memory"}.get(across.name, across.title.split(",", maxsplit=1)[0].lower())
+    name = {"peak_memory_bytes": "memory"}.get(
+        across.name, words.in_a_sentence(across.title.split(",", maxsplit=1)[0])
+    )
     title = f"{up.title.split(',', maxsplit=1)[0]} against {name}"
     return dressed(layers, look, height=300, title=title, caption=caption)
 

@@ -13,7 +13,7 @@ from liob_core.store import database
 from liob_core.ui.blocks import OWN_BENCHMARK
 from tests.app.support import ENTRY, HOSTILE, LABELS, Open, html_of
 
-PAGES = ("overview", "new", "run", "results", "answers", "quality")
+PAGES = ("overview", "new", "run", "results", "answers", "quality", "tradeoffs")
 
 
 @pytest.mark.parametrize("name", PAGES)

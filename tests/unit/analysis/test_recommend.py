@@ -171,7 +171,7 @@ def test_models_that_checks_do_not_tell_apart_are_chosen_by_memory(writer):
     found = recommend(*models(writer))
     assert found.pick == "Small Q8_0"
     assert found.notes == (
-        "Checks do not tell Small Q8_0 and Big Q4_0 apart, so the one that takes less memory is named.",
+        "Checks do not tell Small Q8_0 and Big Q4_0 apart, so the one that takes least memory is named.",
     )
 
 
@@ -192,6 +192,25 @@ def test_closeness_is_a_paired_delta_to_the_models_own_reference(writer):
     assert rows.loc["Small Q8_0", "reference"] == "Small F16"
     assert "this is it" in rows.loc["Big Q8_0", "reason"]
     assert recommend(db, run_id).reference == "Small F16"
+
+
+def test_a_cache_of_fewer_bits_is_a_ladder_of_its_own(writer):
+    writer.run(tasks=["closeness"])
+    caches = {"f16": (None, 0.02), "q8_0": (0.001, 0.021), "q4_0": (0.5, 0.6)}
+    for cache, ratios in caches.items():
+        for label, bpw, ratio in zip(("F16", "Q4_0"), (16.0, 4.5), ratios, strict=True):
+            name = label if cache == "f16" else f"{label} KV {cache}"
+            need = {"f16": 300, "q8_0": 200, "q4_0": 100}[cache]
+            writer.variant(name, bpw, kv_type_k=cache, kv_type_v=cache, need_bytes=need)
+            fidelity(writer, name, ratio, kld=0.01, reference=None if ratio is None else "F16")
+    writer.summarize()
+    found = recommend(writer.close(), writer.run_id)
+    # A bad cache stops its own ladder, not that of the weights.
+    assert evidence(found, "Q4_0 KV q4_0")["loss"].verdict == NOT_TRIED
+    assert [evidence(found, name)["loss"].verdict for name in ("Q4_0", "Q4_0 KV q8_0")] == [MET, MET]
+    assert (found.pick, found.runner_up) == ("Q4_0 KV q8_0", "Q4_0")
+    # e^(0.021 + 1.753 x 0.001) - 1 = 2.301 %, rounded up.
+    assert found.sentence.endswith("perplexity at most 2.4 % higher (95 %).")
 
 
 @pytest.mark.parametrize(
