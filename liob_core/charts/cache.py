@@ -41,7 +41,12 @@ def cache_scatter(costs: pd.DataFrame, look: Look, *, caption: Caption) -> Any:
                 alt.Tooltip("words:N", title="Against the same weights"),
             ],
         ),
-        base.mark_text(align="left", dx=11, dy=-9).encode(text="label:N", color=alt.value(look.ink)),
+        *(
+            base.transform_filter(alt.datum.is_first == is_first)
+            .mark_text(align="left", dx=9, dy=dy)
+            .encode(text="label:N", color=alt.value(look.ink))
+            for is_first, dy in ((True, -10), (False, 13))
+        ),
     ]
     return dressed(layers, look, height=300, title="Memory against closeness", caption=caption)
 
@@ -58,10 +63,11 @@ def _points(costs: pd.DataFrame) -> pd.DataFrame:
     ]
     known["divergence"] = [words.value("kld_mean", value) for value in known["kld_mean"]]
     # The first of its weights has the whole name, the others beside it their cache.
-    is_first = ~known["base"].duplicated()
-    known["label"] = known["variant"].where(is_first, known["kv_type"])
+    known["is_first"] = ~known["base"].duplicated()
+    known["label"] = known["variant"].where(known["is_first"], known["kv_type"])
     names = [
         "variant",
+        "is_first",
         "label",
         "base",
         "kv_type",

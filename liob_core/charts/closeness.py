@@ -37,7 +37,8 @@ def closeness_ladder(table: pd.DataFrame, look: Look, *, caption: Caption) -> An
     low, high = _domain(points)
     scale = alt.Scale(type="log", domain=[low, high], nice=False)
     y_title = "KL divergence, nats (log)"
-    x = alt.X("bpw:Q", title="True bits per weight", scale=alt.Scale(zero=False, nice=True, padding=24))
+    bits = alt.Scale(zero=False, nice=True, padding=24)
+    x = alt.X("bpw:Q", title="True bits per weight", scale=bits, axis=alt.Axis(format=".2~f"))
     y = alt.Y("kld_mean:Q", title=y_title, scale=scale, axis=alt.Axis(format="~g", tickCount=5))
     base = alt.Chart(points).encode(x=x, y=y)
     guides = alt.Chart(_GUIDES[_GUIDES["kld"].between(low, high)]).encode(
