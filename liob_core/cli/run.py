@@ -150,6 +150,8 @@ def _tell(spec: RunSpec, threads: int, settings: Settings) -> None:
     err.print(f"Run {spec.run_id}: {escape(spec.title)}, {cost.sentence}")
     if cost.closeness is not None:
         err.print(f"Closeness: {cost.closeness}")
+    for sentence in cost.detectable:
+        err.print(sentence)
 
 
 def _loads(kv_types: list[str], asked: LoadSettings) -> list[LoadSettings]:
