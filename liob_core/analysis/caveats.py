@@ -46,7 +46,11 @@ _RUN = """
             SELECT CASE WHEN engine_model LIKE 'liob/%' THEN 'file'
                 WHEN engine_model LIKE 'hf.co/%' THEN 'hub' ELSE 'library' END AS route
             FROM raw.variants AS variants WHERE variants.run_id = runs.run_id AND variants.engine = 'ollama'))
-            AS n_routes
+            AS n_routes,
+        (SELECT count(DISTINCT concat_ws('/', architecture, n_layers, model->>'$.n_embd',
+                model->>'$.vocab_size'))
+            FROM raw.variants AS variants WHERE variants.run_id = runs.run_id AND architecture IS NOT NULL)
+            AS n_models
     FROM raw.runs AS runs LEFT JOIN raw.machines AS machines USING (machine_id)
     WHERE runs.run_id = ?
 """
@@ -242,7 +246,12 @@ def _engines(run: Row, variants: list[Row]) -> Iterator[str]:
             "Ollama rendered the prompts with a template of its own, which need not be the one in the file: "
             "answers are comparable within this run."
         )
-    if run["n_other_bytes"] and run["prompt_mode"] != "own":
+    if run["n_models"] > 1:
+        yield (
+            f"The {run['n_models']} models of this run were each prompted with their own template, and a "
+            "token of one is not as long a text as one of another: tokens a second do not compare them fully."
+        )
+    elif run["n_other_bytes"] and run["prompt_mode"] != "own":
         yield f"{run['n_other_bytes']} prompts did not reach every variant with the same bytes."
     elif run["n_other_counts"] and len(names) > 1:
         yield (

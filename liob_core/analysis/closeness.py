@@ -29,7 +29,11 @@ _BROKEN_LOOPS = 0.5
 
 _TABLE = """
     SELECT
-        closeness.variant, variants.is_reference, variants.position, variants.bpw, variants.file_bytes,
+        closeness.variant,
+        -- of several models each has a reference of its own, whose closeness is to nothing
+        variants.is_reference OR (closeness.reference IS NULL AND closeness.ppl IS NOT NULL) AS is_reference,
+        coalesce(closeness.reference, closeness.variant) AS model_reference, variants.position,
+        variants.bpw, variants.file_bytes,
         variants.kv_type_k, variants.kv_type_v, variants.need_kv_bytes, variants.need_weights_bytes,
         variants.weights_sha256, variants.n_ctx AS context,
         closeness.* EXCLUDE (run_id, variant, verdict),
@@ -40,8 +44,10 @@ _TABLE = """
         ON deltas.run_id = closeness.run_id AND deltas.variant = closeness.variant
         AND deltas.metric = 'ln_ratio'
     WHERE closeness.run_id = ?
-    ORDER BY variants.is_reference DESC, variants.bpw DESC NULLS LAST, variants.need_kv_bytes DESC NULLS LAST,
-        variants.position
+    ORDER BY
+        max(variants.is_reference) OVER (PARTITION BY coalesce(closeness.reference, closeness.variant)) DESC,
+        coalesce(closeness.reference, closeness.variant), closeness.reference IS NOT NULL,
+        variants.bpw DESC NULLS LAST, variants.need_kv_bytes DESC NULLS LAST, variants.position
 """
 _LN_RATIOS = """
     SELECT variant, ln_ratio, ln_ratio_low, ln_ratio_high, ln_ratio_bound, ln_ratio_p, n_windows, ending,
@@ -75,10 +81,11 @@ def closeness_table(db: Path, run_id: str) -> pd.DataFrame:
     """One row a variant with a closeness result, the reference first, then many bits to few.
 
     The columns of the view `closeness` with Holm's verdict in `verdict`, and: is_reference, bpw, file_bytes,
-    kv_type_k, kv_type_v, need_kv_bytes, need_weights_bytes, weights_sha256, context (of the run, tokens),
-    p_holm, ppl_low, ppl_high, kld_low, kld_high (95 %, t over windows), is_floor (the reference itself on
-    other kernels), is_compressed (the same weights have a larger KV cache here too), `words` (the change of
-    perplexity with its verdict). Empty where closeness was not measured.
+    model_reference (what its model is compared with), kv_type_k, kv_type_v, need_kv_bytes,
+    need_weights_bytes, weights_sha256, context (of the run, tokens), p_holm, ppl_low, ppl_high, kld_low,
+    kld_high (95 %, t over windows), is_floor (the reference itself on other kernels), is_compressed (the same
+    weights have a larger KV cache here too), `words` (the change of perplexity with its verdict). Empty where
+    closeness was not measured.
     """
     with database.read(db) as con:
         if schema.current_version(con) < _SCHEMA_WITH_CLOSENESS:
@@ -108,7 +115,7 @@ def closeness_facts(db: Path, run_id: str) -> ClosenessFacts | None:
         loops: dict[str, float] = dict(con.execute(_LOOPS, [run_id]).fetchall())
     first = measured[0]
     return ClosenessFacts(
-        sentence=_sentence(table.to_dict("records")),
+        sentence=" ".join(_sentence(rows) for rows in _by_model(table.to_dict("records"))),
         broken=_broken(measured, loops),
         basis=f"{first['n_windows']:.0f} windows of {first['n_ctx']:.0f} tokens, "
         f"{first['window_choice']}, of {first['text']}: {first['n_tokens']:,.0f} scored tokens",
@@ -209,6 +216,12 @@ def _count(n: float) -> int | None:
     return None if pd.isna(n) else int(n)
 
 
+def _by_model(rows: list[dict[Any, Any]]) -> list[list[dict[Any, Any]]]:
+    """The rows of each model together, in their order."""
+    names = dict.fromkeys(row["model_reference"] for row in rows)
+    return [[row for row in rows if row["model_reference"] == name] for name in names]
+
+
 def _sentence(rows: list[dict[Any, Any]]) -> str:
     """How far down the ladder perplexity holds; the first variant that may lose more ends it."""
     reference = next((row for row in rows if row["is_reference"]), None)
@@ -258,6 +271,11 @@ def _broken(rows: list[dict[Any, Any]], loops: dict[str, float]) -> tuple[str, .
 def _notes(rows: list[dict[Any, Any]]) -> tuple[str, ...]:
     """What limits the figures, one sentence each."""
     notes = []
+    if len(_by_model(rows)) > 1:
+        notes.append(
+            "Each model is compared with a reference of its own: perplexity and KL divergence count tokens, "
+            "and those of two models differ, so that they say nothing across them."
+        )
     near = [row["variant"] for row in rows if row["kld_mean"] < RANKABLE_KLD]
     if near:
         notes.append(f"Below a KL divergence of about {RANKABLE_KLD} it ranks nothing: {', '.join(near)}.")

@@ -49,7 +49,7 @@ def closeness_ladder(table: pd.DataFrame, look: Look, *, caption: Caption) -> An
         guides.mark_text(align="left", baseline="bottom", dx=4, dy=-2, fontSize=10).encode(
             x=alt.value(0), text="guide:N", color=alt.value(look.muted)
         ),
-        base.mark_line(color=look.muted, strokeWidth=1.2, opacity=0.5),
+        base.mark_line(color=look.muted, strokeWidth=1.2, opacity=0.5).encode(detail="model:N"),
         *_floor(points, scale, y_title, look),
         alt.Chart(points.dropna(subset=["low", "high"]))
         .mark_rule(strokeWidth=2, opacity=0.6)
@@ -64,7 +64,8 @@ def closeness_ladder(table: pd.DataFrame, look: Look, *, caption: Caption) -> An
         ),
         base.mark_text(align="left", dx=11, dy=-9).encode(text="variant:N", color=alt.value(look.ink)),
     ]
-    reference = next((str(row.variant) for row in table.itertuples() if row.is_reference), "the reference")
+    names = [str(row.variant) for row in table.itertuples() if row.is_reference]
+    reference = " and ".join(names) or "the reference"
     return dressed(layers, look, height=320, title=f"KL divergence from {reference}", caption=caption)
 
 
@@ -90,6 +91,7 @@ def _points(table: pd.DataFrame) -> pd.DataFrame:
         {
             "variant": known["variant"],
             "bpw": known["bpw"].astype(float),
+            "model": known["model_reference"],
             "is_floor": known["is_floor"].astype(bool),
             "kld_mean": known["kld_mean"].astype(float),
             "low": known["kld_low"].astype(float).clip(lower=floor),

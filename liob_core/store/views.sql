@@ -340,7 +340,9 @@ SELECT
     fidelities.run_id,
     fidelities.variant,
     -- what was asked, where a variant failed before it had a figure
-    coalesce(fidelities.reference, nullif(runs.reference, fidelities.variant)) AS reference,
+    coalesce(
+        fidelities.reference, if(fidelities.ppl IS NULL, nullif(runs.reference, fidelities.variant), NULL)
+    ) AS reference,
     coalesce(fidelities.text, runs.closeness->>'text_name') AS text,
     coalesce(fidelities.n_ctx, (runs.closeness->>'n_ctx')::BIGINT) AS n_ctx,
     fidelities.n_windows,

@@ -222,3 +222,38 @@ def test_a_pick_by_closeness_alone_says_that_speed_was_not_measured(writer):
         "Q8_0: its speed was not measured; it takes 53 % of F16's file size; "
         "perplexity at most 0.3 % higher (95 %)."
     )
+
+
+def test_each_model_of_a_run_has_a_reference_and_a_sentence_of_its_own(writer):
+    writer.run(reference="A F16", tasks=["closeness"])
+    for label, bpw, layers in (
+        ("A F16", 16.0, 30),
+        ("A Q8_0", 8.5, 30),
+        ("B Q8_0", 8.5, 18),
+        ("B Q2_K", 3.0, 18),
+    ):
+        writer.variant(
+            label,
+            bpw,
+            is_reference=label == "A F16",
+            architecture="llama",
+            n_layers=layers,
+            weights_sha256=label,
+        )
+    fidelity(writer, "A F16", reference=None)
+    fidelity(writer, "A Q8_0", 0.0005, kld=0.001, reference="A F16")
+    fidelity(writer, "B Q8_0", reference=None)
+    fidelity(writer, "B Q2_K", 0.6, kld=0.5, reference="B Q8_0")
+    writer.summarize()
+    db, run_id = writer.close(), writer.run_id
+    table = closeness.closeness_table(db, run_id).set_index("variant")
+    assert table.index.tolist() == ["A F16", "A Q8_0", "B Q8_0", "B Q2_K"]
+    assert table["is_reference"].tolist() == [True, False, True, False]
+    assert table["reference"].fillna("").tolist() == ["", "A F16", "", "B Q8_0"]
+    facts = closeness.closeness_facts(db, run_id)
+    assert facts.sentence == (
+        "Down to A Q8_0: perplexity at most 0.3 % higher than A F16's (95 %). "
+        "Nothing below B Q8_0 is shown to raise perplexity by at most 3.0 %."
+    )
+    assert "say nothing across them" in facts.notes[0]
+    assert any("The 2 models of this run" in sentence for sentence in warnings(db, run_id))

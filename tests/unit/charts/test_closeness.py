@@ -15,6 +15,7 @@ def table(**changes):
             "kld_high": [None, 0.005, 0.5],
             "is_floor": False,
             "is_compressed": False,
+            "model_reference": "F16",
         }
     )
     return frame.assign(**changes)
