@@ -16,7 +16,7 @@ def flip_bars(table: pd.DataFrame, noise_flips: float | None, look: Look, *, cap
     bars = flip_counts(table, is_mean=noise_flips is not None)
     ladder = Ladder.of(table, look)
     furthest = max([1.0, float(bars["flips"].abs().max()), (noise_flips or 0.0) / 2])
-    scale = alt.Scale(domain=[-furthest * 1.25, furthest * 1.25], nice=False)
+    scale = alt.Scale(domain=[-furthest * 1.4, furthest * 1.4], nice=False)
     axis = alt.Axis(labelExpr="abs(datum.value)", tickMinStep=1, format="d")
     x = alt.X("flips:Q", title="Prompts lost to the left, gained to the right", scale=scale, axis=axis)
     base = alt.Chart(bars).encode(x=x, y=ladder.y)

@@ -64,8 +64,8 @@ def show_blind_vote(view: RunView) -> None:
         votable = votable[(votable["base"] == base) & (votable["variant"] == variant)]
     _vote(view, votable.drop(columns=["result", "reason", "vote"]))
     with st.expander("What the votes say so far", icon=":material/how_to_vote:"):
-        if st.session_state.get(_DONE):
-            st.button("Count the new votes", icon=":material/refresh:", key="liob_vote_count")
+        # Outside of the fragment: the whole page is drawn anew, which has new votes stored first.
+        st.button("Count new votes", icon=":material/refresh:", key="liob_vote_count")
         _show_results(view.frame("vote_results"))
 
 
@@ -189,7 +189,7 @@ def _result_row(row: Row) -> list[Cell]:
     look = _LOOKS.get(row["verdict"], "unknown")
     aside = f"{row['n_ties']} ties ({row['n_both_bad']} both bad), {row['n_skipped']} skipped"
     return [
-        Cell(text=f"{row['variant']} against {row['base']}", notes=(Note(f"n = {row['n_votes']} votes"),)),
+        Cell(text=f"{row['variant']} against {row['base']}", notes=(Note(f"n = {row['n_votes']}"),)),
         Cell(text=f"{row['n_wins']} to {row['n_losses']}", notes=(Note(aside),)),
         Cell(text=share, notes=(Note(between),)),
         Cell(text=words.UNKNOWN if pd.isna(row["p_holm"]) else f"{row['p_holm']:.3f}"),

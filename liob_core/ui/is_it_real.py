@@ -19,6 +19,7 @@ from liob_core.ui.text import literal
 
 Row = dict[Any, Any]
 _TITLE = "Is it real?"
+_MOST_NAMES = 5
 _LOOKS = {"better": "better", "worse": "worse", "not distinguishable": "same", "not comparable": "unknown"}
 
 
@@ -89,8 +90,8 @@ def _row(row: Row, colour: str, *, is_seeded: bool) -> list[Cell]:
     p_value: str = words.UNKNOWN if pd.isna(row["p_holm"]) else f"{row['p_holm']:.3f}"
     cells = [
         Cell(text=str(row["variant"]), swatch=colour),
-        Cell(text=str(row["n_lost"]), hint=row["lost_prompts"], notes=_names(row["lost_prompts"])),
-        Cell(text=str(row["n_gained"]), hint=row["gained_prompts"], notes=_names(row["gained_prompts"])),
+        Cell(text=str(row["n_lost"]), hint=row["lost_prompts"]),
+        Cell(text=str(row["n_gained"]), hint=row["gained_prompts"]),
         Cell(text=p_value, notes=(Note(f"n = {row['n']}"),)),
     ]
     if is_seeded:
@@ -98,7 +99,13 @@ def _row(row: Row, colour: str, *, is_seeded: bool) -> list[Cell]:
         cells += [Cell(text=own), _over_seeds(row)]
     verdict = row["seed_verdict"] if is_seeded else row["verdict"]
     said = verdict if isinstance(verdict, str) else "no verdict"
-    return [*cells, Cell(text="", notes=(Note(said, look), Note(row["sentence"])))]
+    notes = [Note(said, look), Note(row["sentence"])]
+    notes += [
+        Note(f"{direction.capitalize()}: {_names(row[f'{direction}_prompts'])}")
+        for direction in ("lost", "gained")
+        if row[f"{direction}_prompts"]
+    ]
+    return [*cells, Cell(text="", notes=tuple(notes))]
 
 
 def _over_seeds(row: Row) -> Cell:
@@ -112,10 +119,8 @@ def _over_seeds(row: Row) -> Cell:
     return Cell(text=words.percent(row["seed_rate"]), notes=(Note(rate), Note(change)))
 
 
-def _names(prompts: str) -> tuple[Note, ...]:
-    """The first few prompts by name; hovering tells the rest."""
-    names = prompts.split(", ") if prompts else []
-    if not names:
-        return ()
-    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return (Note(", ".join(names[:3]) + more),)
+def _names(prompts: str) -> str:
+    """The first prompts by name; hovering over their number tells the rest."""
+    names = prompts.split(", ")
+    shown = ", ".join(names[:_MOST_NAMES])
+    return shown if len(names) <= _MOST_NAMES else f"{shown} and {len(names) - _MOST_NAMES} more"
