@@ -33,7 +33,11 @@ def cache_scatter(costs: pd.DataFrame, look: Look, *, caption: Caption) -> Any:
         ),
         base.mark_point(filled=True, opacity=1, size=150, stroke=look.page, strokeWidth=1).encode(
             color=ladder.colour,
-            shape=alt.Shape("kv_type:N", scale=alt.Scale(domain=kinds), legend=alt.Legend(title="KV cache")),
+            shape=alt.Shape(
+                "kv_type:N",
+                scale=alt.Scale(domain=kinds),
+                legend=alt.Legend(title="KV cache", symbolFillColor=look.muted, symbolStrokeColor=look.muted),
+            ),
             tooltip=[
                 alt.Tooltip("variant:N", title="Variant"),
                 alt.Tooltip("saved:N", title="Cache"),

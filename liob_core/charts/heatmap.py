@@ -15,7 +15,7 @@ _N_STRIPES = 12
 # The verdicts' colours on the way to the page's: light or dark enough for the figures written on them.
 _LOST = {"light": "#d59f79", "dark": "#8c623d"}
 _GAINED = {"light": "#7bb6ae", "dark": "#2e766e"}
-CLEAR_NOTE = "Coloured and marked ▲ ▼ only where the cell's own 95 % interval leaves 0 out; grey: it does not"
+CLEAR_NOTE = "Grey, without ▲ or ▼: the cell's 95 % interval holds 0"
 HATCH_NOTE = "Hatched: nothing to compare"
 
 

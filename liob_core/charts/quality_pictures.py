@@ -101,7 +101,7 @@ def _map(picture: Picture, look: Look, unit: Unit, reference: str, caption: Capt
     if cells.empty or cells["delta"].isna().all():
         return replace(picture, reason="nothing was graded for a variant and the reference both")
     notes: Sequence[str] = (
-        f"Difference from {reference} in {unit.name}; paired by prompt; prompts in brackets",
+        f"Difference in {unit.name}, paired by prompt; in brackets: prompts",
         CLEAR_NOTE,
         *([HATCH_NOTE] if cells["delta"].isna().any() else []),
         *caption.notes,

@@ -46,6 +46,8 @@ def offer_judging(view: RunView) -> None:
         return
     if status is not None and status.state == "failed" and status.reason:
         st.warning(literal(f"The last judging failed: {status.reason}"), icon=":material/gavel:")
+    if status is not None and status.state == "cancelled" and status.reason:
+        st.caption(literal(f"{status.title}: {status.reason}"))
     has_judge = not view.frame("judges").empty
     title = "Ask another judge" if has_judge else "Have the answers judged"
     with st.expander(title, icon=":material/gavel:", expanded=not has_judge):
