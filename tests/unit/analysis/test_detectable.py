@@ -43,7 +43,8 @@ def test_speed_uses_how_much_blocks_varied_in_the_last_run_here(writer):
     db = earlier(writer, (-0.02, 0.0, 0.02))
     found = detectable(db, n_checked=0, n_blocks=4, **HERE)
     assert found.speed_sd == pytest.approx(0.02)
-    assert found.speed is not None
+    # (t(0.975, 3) + t(0.8, 3)) x 0.02 / sqrt(4), as a rise.
+    assert found.speed == pytest.approx(math.expm1((3.182 + 0.978) * 0.01), abs=1e-4)
     assert "With 4 blocks" in found.sentences[0]
     assert "blocks vary by 2.0 % as in the last run here" in found.sentences[0]
 
