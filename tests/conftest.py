@@ -8,6 +8,14 @@ import pytest
 from liob_core.config import Settings
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
+    """Where tests run on several workers (`-n 2`), who gets which."""
+    from tests.workers import MeasuringApart
+
+    return MeasuringApart(config, log)
+
+
 @pytest.fixture(autouse=True)
 def isolated_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No test touches the user's data, nor waits for the machine's one run."""

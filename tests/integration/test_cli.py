@@ -30,6 +30,28 @@ def document(result: subprocess.CompletedProcess[str]) -> Any:
     return json.loads(result.stdout)
 
 
+SUITE = """
+[[prompts]]
+id = "sum"
+category = "math"
+prompt = "What is 7 + 5? End with: Answer: <number>"
+check = { kind = "number", value = 12 }
+
+[[prompts]]
+id = "capital"
+category = "facts"
+system = "You answer in one word."
+prompt = "What is the capital of France?"
+check = { kind = "contains", all = ["Paris"] }
+
+[[prompts]]
+id = "story"
+category = "stories"
+prompt = "Tell me of a lighthouse."
+rubric = "10: a lighthouse. 1: none."
+"""
+
+
 @pytest.mark.model
 def test_ladder_run_show_query_export(model_path: Path, tmp_path: Path) -> None:
     made = liob("ladder", str(model_path), "--types", "Q8_0,Q4_0", "--out", str(tmp_path), "--json")
@@ -38,9 +60,11 @@ def test_ladder_run_show_query_export(model_path: Path, tmp_path: Path) -> None:
     paths = document(made)["paths"]
     assert [Path(path).exists() for path in paths] == [True, True]
 
+    suite = tmp_path / "mine.toml"
+    suite.write_text(SUITE, encoding="utf-8")
     ran = liob(
         "run", "--model", paths[0], "--model", paths[1], "--task", "speed", "--task", "suite",
-        "--suite", "quick", "--repeats", "2", "--max-tokens", "24", "--threads", "1", "--json",
+        "--suite", str(suite), "--repeats", "2", "--max-tokens", "24", "--threads", "1", "--json",
     )  # fmt: skip
     assert ran.returncode == 0, ran.stderr
     result = document(ran)
@@ -48,7 +72,8 @@ def test_ladder_run_show_query_export(model_path: Path, tmp_path: Path) -> None:
     rows = {row["variant"]: row for row in result["results"]}
     assert set(rows) == {"Q8_0", "Q4_0"}
     for row in rows.values():
-        assert row["n_ok"] + row["n_failed"] == row["n_samples"] == 2 * 3 + 13
+        assert row["n_ok"] + row["n_failed"] == row["n_samples"] == 2 * 3 + 3
+        assert row["n_checked"] == 2
         assert row["n_blocks"] == 2 or row["n_contended"] > 0
         assert row["timing_task"] == "speed"
         # Weights that are in memory, and not the child's Python: between the file and twice the file.
