@@ -64,9 +64,9 @@ def tradeoff_picture(
     )
     if points[[x, y]].isna().any(axis=1).all():
         return replace(picture, reason=why_unknown(table, x if points[x].isna().all() else y))
-    notes = ["Lines are 95 % intervals; a larger mark is faster; dashes join what nothing beats on both"]
+    notes = ["Lines are 95 % intervals; a larger mark is faster", "Dashes join what nothing beats on both"]
     if y == "kld_mean":
-        notes.append("Upwards is closer to the reference, which is 0 by construction")
+        notes.append("Upwards is closer to the reference, itself 0 by construction")
     marks = [
         f"{ring} is the {what}, {label}"
         for ring, what, label in (("The ring", "pick", pick), ("the dashed one", "runner-up", runner_up))
