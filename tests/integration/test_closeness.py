@@ -1,7 +1,6 @@
 """The real library on the real ladder: figures equal to those of llama.cpp's own tool, to its digits."""
 
 import importlib.util
-import os
 import threading
 from pathlib import Path
 from typing import Any
@@ -51,7 +50,7 @@ def _run(
         reference=candidates[0],
         variants=candidates[1:],
         text=find_text("bundled", folder),
-        threads=os.cpu_count() or 1,
+        threads=1,  # a second worker may be busy beside it
         from_start=True,
         **changes,
     )

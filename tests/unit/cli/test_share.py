@@ -34,14 +34,21 @@ def make_run(path: Path, chat_ms: tuple[float, ...]) -> Path:
     return writer.close()
 
 
-@pytest.fixture
-def runs(tmp_path: Path, empty_database: Path) -> dict[str, Path]:
-    """A run, the same again and a slower one, each exported."""
+@pytest.fixture(scope="module")
+def exports(tmp_path_factory: pytest.TempPathFactory, empty_database: Path) -> dict[str, Path]:
+    """A run, the same again and a slower one, each exported; made once, since that takes a second."""
+    folder = tmp_path_factory.mktemp("exports")
     made = {}
     for name, chat_ms in (("a", (1270.0, 1275.0)), ("same", (1270.0, 1275.0)), ("slow", (1900.0, 1901.0))):
-        path = make_run(Path(shutil.copy(empty_database, tmp_path / f"{name}-full.duckdb")), chat_ms)
-        made[name] = export_run(path, RUN, "duckdb", tmp_path / f"{name}.duckdb")
+        path = make_run(Path(shutil.copy(empty_database, folder / f"{name}-full.duckdb")), chat_ms)
+        made[name] = export_run(path, RUN, "duckdb", folder / f"{name}.duckdb")
     return made
+
+
+@pytest.fixture
+def runs(tmp_path: Path, exports: dict[str, Path]) -> dict[str, Path]:
+    """Copies of the exports, which a test may change."""
+    return {name: Path(shutil.copy(path, tmp_path / path.name)) for name, path in exports.items()}
 
 
 @pytest.mark.parametrize(
