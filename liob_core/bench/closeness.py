@@ -75,11 +75,6 @@ def closeness_specs(spec: RunSpec) -> tuple[ClosenessSpec, ...]:
     return tuple(_of_model(spec, members) for members in families(spec.variants, spec.reference))
 
 
-def closeness_spec(spec: RunSpec) -> ClosenessSpec:
-    """What is evaluated of the reference's model."""
-    return closeness_specs(spec)[0]
-
-
 def _of_model(spec: RunSpec, members: Sequence[Variant]) -> ClosenessSpec:
     ask = spec.closeness
     if ask is None:

@@ -121,6 +121,35 @@ def test_every_window_and_result_is_stored_and_counted(tmp_path: Path) -> None:
 
 
 @posix
+def test_each_model_of_a_run_is_compared_with_its_own_reference_and_resumed(tmp_path: Path) -> None:
+    spec = make_closeness_spec(tmp_path, "reference", "noise1", "noise2", "noise3")
+    layers = {"reference": 5, "noise1": 5, "noise2": 9, "noise3": 9}
+    shaped = [
+        replace(one, model=replace(one.model, n_layers=layers[one.label]))
+        for one in spec.variants
+        if one.model
+    ]
+    bench = Bench(tmp_path, replace(spec, variants=tuple(shaped)))
+
+    def cancel_at_25(supervisor: Supervisor) -> None:
+        if bench.windows().total() == 25:
+            supervisor.cancel()
+
+    with pytest.raises(Cancelled):
+        bench.run(cancel_at_25)
+    status = bench.run()
+    assert set(bench.windows().values()) == {1}
+    assert (status.n_done, status.n_cells, status.n_failed) == (40, 40, 0)
+    done = [line for line in bench.lines("fidelity") if line["ending"] == "done"]
+    found = {line["label"]: line["fidelity"]["reference"] for line in done}
+    assert found == {"reference": None, "noise1": "reference", "noise2": None, "noise3": "noise2"}
+    # Further from a reference that is itself another model's: only its own counts.
+    ratios = {line["label"]: line["fidelity"]["ln_ratio"] for line in done}
+    assert ratios["noise2"] is None
+    assert ratios["noise3"] is not None
+
+
+@posix
 def test_the_status_tells_the_estimate_and_its_interval_while_it_runs(tmp_path: Path) -> None:
     bench = Bench(tmp_path, make_closeness_spec(tmp_path, "reference", "noise1"))
     bench.run()
@@ -248,7 +277,7 @@ def test_a_spec_keeps_the_text_by_name_and_digest(tmp_path: Path) -> None:
     spec = make_spec(choices(tmp_path, (file_variant("F16", 16.0), file_variant("Q8_0", 8.5))))
     assert spec.closeness is not None
     assert (spec.closeness.text_name, spec.closeness.text_bytes) == ("text.txt", 600)
-    asked = closeness.closeness_spec(spec)
+    (asked,) = closeness.closeness_specs(spec)
     assert (asked.reference.label, [one.label for one in asked.variants]) == ("F16", ["Q8_0"])
     assert asked.variants[0].path == "/models/Q8_0.gguf"
 
@@ -260,7 +289,7 @@ def test_one_file_with_two_caches_is_two_variants_and_the_reference_is_the_f16_o
     spec = make_spec(choices(tmp_path, (plain, compressed), reference="Q8_0.gguf"))
     assert [variant.label for variant in spec.variants] == ["Q8_0 KV f16", "Q8_0 KV q8_0"]
     assert spec.reference == "Q8_0 KV f16"
-    assert closeness.closeness_spec(spec).variants[0].kv_type_v == "q8_0"
+    assert closeness.closeness_specs(spec)[0].variants[0].kv_type_v == "q8_0"
 
 
 @pytest.mark.usefixtures("with_add_on")
