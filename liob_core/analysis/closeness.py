@@ -95,6 +95,9 @@ def closeness_table(db: Path, run_id: str) -> pd.DataFrame:
         ends = [_ends(row, mean, f"{name}_se") for row in table.to_dict("records")]
         table[f"{name}_low"] = [low for low, _ in ends]
         table[f"{name}_high"] = [high for _, high in ends]
+    # Unknown needs are NaN like every other unknown figure.
+    needs = ["need_kv_bytes", "need_weights_bytes"]
+    table[needs] = table[needs].astype("float64")
     rows = table.to_dict("records")
     reference = next((row for row in rows if row["is_reference"]), None)
     largest = table.groupby("weights_sha256")["need_kv_bytes"].transform("max")

@@ -54,6 +54,20 @@ def test_a_cache_that_loses_too_much_does_not_end_the_ladder_of_weights(writer):
     )
 
 
+def test_an_unknown_need_is_no_saving(writer):
+    writer.run(tasks=["closeness"])
+    same = {"weights_sha256": "w", "need_kv_bytes": None, "need_weights_bytes": None}
+    writer.variant("F16", 16.0, kv_type_k="f16", kv_type_v="f16", **same)
+    writer.variant("F16 KV q8_0", 16.0, kv_type_k="q8_0", kv_type_v="q8_0", **same)
+    fidelity(writer, "F16")
+    fidelity(writer, "F16 KV q8_0", 0.01, kld=0.01)
+    writer.summarize()
+    db = writer.close()
+    assert not closeness_table(db, writer.run_id)["is_compressed"].any()
+    other = cache_costs(db, writer.run_id).set_index("variant").loc["F16 KV q8_0"]
+    assert other[["cache_bytes", "saved_bytes", "saved_share"]].isna().all()
+
+
 def test_a_run_with_one_type_of_cache_has_no_such_table(writer):
     writer.run(tasks=["closeness"])
     for label in ("F16", "Q4"):
