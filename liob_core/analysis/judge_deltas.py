@@ -4,7 +4,8 @@ The latest judge in each mode that passed its calibration gives them. Where ever
 so and holds no number: what such a judge says ranks nothing.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import duckdb
 
@@ -29,13 +30,35 @@ def judge_deltas(con: duckdb.DuckDBPyConnection, run_id: str) -> list[Delta]:
         return []
     judges, deltas = judges_of(con, run_id), list[Delta]()
     for mode in _METRICS:
-        asked = [judge for judge in judges if judge.mode == mode and judge.n_judged]
-        if not asked:
+        judge = _judge_that_counts(judges, mode)
+        if judge is None:
             continue
-        judge = next((one for one in asked if one.gives_verdict), asked[0])
         rows = [row for row in rows_of(con, run_id, judge) if not row["is_reference"]]
         deltas += [_delta(run_id, str(found[0]), judge, row) for row in rows]
     return deltas
+
+
+def judge_columns(con: duckdb.DuckDBPyConnection, run_id: str) -> dict[str, dict[str, Any]]:
+    """What a table of results shows of a judge, by column and variant; figures only of a calibrated one.
+
+    Columns: judge_score, judge_score_ci_low, judge_score_ci_high, judge_score_n, judge_score_unknown.
+    """
+    names = ("judge_score", "judge_score_ci_low", "judge_score_ci_high", "judge_score_n")
+    found: dict[str, dict[str, Any]] = {name: {} for name in (*names, "judge_score_unknown")}
+    judge = _judge_that_counts(judges_of(con, run_id), JudgeMode.SINGLE)
+    for row in rows_of(con, run_id, judge) if judge else ():
+        values = (row["mean_score"], row["ci_low"], row["ci_high"], row["n_scored"])
+        for name, value in zip(names, values, strict=True):
+            found[name][row["variant"]] = value if judge and judge.gives_verdict else None
+        if judge and not judge.gives_verdict:
+            found["judge_score_unknown"][row["variant"]] = f"{judge.judge}: {judge.calibration_sentence}"
+    return found
+
+
+def _judge_that_counts(judges: Sequence[JudgeFacts], mode: str) -> JudgeFacts | None:
+    """The latest judge that may give verdicts, else the latest; None where none said anything."""
+    asked = [judge for judge in judges if judge.mode == mode and judge.n_judged]
+    return next((one for one in asked if one.gives_verdict), asked[0] if asked else None)
 
 
 def _delta(run_id: str, reference: str, judge: JudgeFacts, row: Row) -> Delta:

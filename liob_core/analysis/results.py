@@ -8,6 +8,7 @@ import pandas as pd
 from liob_core.analysis import caveats, words
 from liob_core.analysis.blocks import BLOCK_RATES, USABLE, timing_task
 from liob_core.analysis.closeness import closeness_columns
+from liob_core.analysis.judge_deltas import judge_columns
 from liob_core.store import database
 
 MAX_ROWS = 2_000
@@ -109,9 +110,9 @@ def results_table(db: Path, run_id: str) -> pd.DataFrame:
     """One row a variant, the reference first, then by true bits per weight from many to few.
 
     All columns of the view `results`, ppl, ln_ratio, kld_mean, same_top and broken of the view
-    `closeness`, and for each metric of DELTA_METRICS: `<metric>_delta` (the ratio or
-    the difference), `_delta_low`, `_delta_high`, `_delta_n`, `_verdict`, `_words` and `_reason`; NULL where
-    unknown and on the reference's own row.
+    `closeness`, those of `judge_columns`, and for each metric of DELTA_METRICS: `<metric>_delta` (the ratio
+    or the difference), `_delta_low`, `_delta_high`, `_delta_n`, `_verdict`, `_words` and `_reason`; NULL
+    where unknown and on the reference's own row.
     """
     with database.read(db) as con:
         table = con.execute(
@@ -119,7 +120,7 @@ def results_table(db: Path, run_id: str) -> pd.DataFrame:
             [run_id],
         ).df()
         effects = _effects(con, run_id)
-        found = closeness_columns(con, run_id)
+        found = closeness_columns(con, run_id) | judge_columns(con, run_id)
     columns: dict[str, dict[str, object]] = {}
     for (variant, metric), effect in effects.items():
         for name, value in effect.items():

@@ -33,6 +33,7 @@ MEASURES = (
     Measure("answer_s", "answer_s", "Answer time"),
     Measure("peak_memory_bytes", "peak_memory_bytes", "Memory"),
     Measure("pass_rate", "pass_rate", "Checks"),
+    Measure("judge_score", "judge_score", "Judge"),
     Measure("kld_mean", "ln_ratio", "Closeness, KLD"),
 )
 
@@ -85,8 +86,10 @@ def _measured(row: Row, measure: Measure, unknown: Mapping[str, str]) -> Cell:
     if pd.isna(value):
         if measure.metric == "kld_mean" and row["is_reference"] and not pd.isna(row["ppl"]):
             return Cell(text=words.UNKNOWN, hint="0 by construction: it is the reference")
-        return Cell(text=words.UNKNOWN, hint=unknown.get(measure.metric, NOT_MEASURED))
-    shown = words.value(measure.metric, value).removesuffix(" nats")
+        why = row.get(f"{measure.metric}_unknown")
+        hint = why if isinstance(why, str) else unknown.get(measure.metric, NOT_MEASURED)
+        return Cell(text=words.UNKNOWN, hint=hint)
+    shown = words.value(measure.metric, value).removesuffix(" nats").removesuffix(" points")
     notes = [Note(text) for text in _interval(row, measure.metric)]
     if measure.delta and not row["is_reference"]:
         notes += _delta(row, measure.delta)
@@ -103,8 +106,9 @@ def _interval(row: Row, metric: str) -> list[str]:
         return []
     between = words.interval(metric, row[f"{metric}_ci_low"], row[f"{metric}_ci_high"])
     if between:
-        return [between.removesuffix(" tok/s")]
-    return [f"n = {0 if pd.isna(row['n_blocks']) else row['n_blocks']:.0f}, no interval"]
+        return [between.removesuffix(" tok/s").removesuffix(" points")]
+    n = row["judge_score_n" if metric == "judge_score" else "n_blocks"]
+    return [f"n = {0 if pd.isna(n) else n:.0f}, no interval"]
 
 
 def _delta(row: Row, metric: str) -> list[Note]:

@@ -3,6 +3,10 @@
 import pytest
 
 from liob_core.analysis.deltas import NOT_COMPARABLE, SAME, WORSE
+from liob_core.analysis.results import results_table
+from liob_core.analysis.words import UNKNOWN
+from liob_core.charts.theme import LIGHT
+from liob_core.rendering.results_table import results_columns, results_rows
 from tests.unit.analysis.judged_run import calibrated, opinion, suite_run
 
 PROMPTS = {f"p{number}": "writing" for number in range(5)}
@@ -96,6 +100,35 @@ def test_pairs_give_the_share_of_wins_less_losses(writer):
     # Six losses and no win: 2 x 0.5^6.
     assert (row["estimate"], row["p_value"]) == (pytest.approx(-6 / 16), pytest.approx(0.03125))
     assert (row["n_gained"], row["n_lost"], row["n"], row["verdict"]) == (0, 6, 16, WORSE)
+
+
+def judge_cells(writer):
+    """What the table of results shows of the judge, by variant."""
+    table = results_table(writer.close(), writer.run_id)
+    column = [column.label for column in results_columns()].index("Judge")
+    rows = results_rows(table, table, LIGHT)
+    return {row[0].text: row[column] for row in rows}
+
+
+def test_the_table_of_results_shows_a_calibrated_judge_with_its_verdict(writer):
+    suite_run(writer, {"F16": 16.0, "Q4": 4.5}, PROMPTS)
+    calibrated(writer, 10)
+    scored(writer)
+    writer.summarize()
+    cells = judge_cells(writer)
+    # 8, 7, 8, 9, 9: sd 0.8367, t(4) 2.776, so 8.2 +- 1.039.
+    assert (cells["F16"].text, [note.text for note in cells["F16"].notes]) == ("8.20", ["7.16 to 9.24"])
+    assert [note.text for note in cells["Q4"].notes][-1] == "not distinguishable"
+
+
+def test_the_table_of_results_shows_no_figure_of_a_judge_that_failed(writer):
+    suite_run(writer, {"F16": 16.0, "Q4": 4.5}, PROMPTS)
+    calibrated(writer, 3)
+    scored(writer)
+    writer.summarize()
+    cell = judge_cells(writer)["Q4"]
+    assert (cell.text, cell.notes) == (UNKNOWN, ())
+    assert cell.hint.startswith("judge: 3 of 10 calibration questions right")
 
 
 def test_a_run_without_a_judge_has_no_such_rows(writer):
