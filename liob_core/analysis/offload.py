@@ -10,9 +10,11 @@ from liob_core.analysis import words
 _OFFLOAD = """
     SELECT
         variants.variant, any_value(variants.gpu_layers) AS asked,
-        min(loads.gpu_layers_used) AS layers, min(loads.gpu_share) AS least, max(loads.gpu_share) AS most
+        min(try_cast(loads.effective->>'gpu_layers' AS INTEGER)) AS layers,
+        min(try_cast(loads.effective->>'gpu_share' AS DOUBLE)) AS least,
+        max(try_cast(loads.effective->>'gpu_share' AS DOUBLE)) AS most
     FROM raw.variants AS variants
-    JOIN main.loads AS loads ON loads.run_id = variants.run_id AND loads.variant = variants.variant
+    JOIN raw.loads AS loads ON loads.run_id = variants.run_id AND loads.variant = variants.variant
     WHERE variants.run_id = ? AND loads.outcome = 'ok'
     GROUP BY variants.variant, variants.position ORDER BY variants.position
 """

@@ -34,14 +34,14 @@ _RUN = """
 _VARIANTS = """
     SELECT
         variants.* REPLACE (coalesce(
-            (SELECT max(gpu_layers_used) FROM main.loads AS loads
+            (SELECT max(TRY_CAST(effective->>'gpu_layers' AS INTEGER)) FROM raw.loads AS loads
                 WHERE loads.run_id = variants.run_id AND loads.variant = variants.variant),
             variants.gpu_layers) AS gpu_layers),
-        (SELECT max(gpu_share) FROM main.loads AS loads
+        (SELECT max(try_cast(effective->>'gpu_share' AS DOUBLE)) FROM raw.loads AS loads
             WHERE loads.run_id = variants.run_id AND loads.variant = variants.variant) AS gpu_share,
-        (SELECT max(TRY_CAST(effective->>'$.request.options.num_batch' AS INTEGER)) FROM main.loads AS loads
+        (SELECT max(TRY_CAST(effective->>'$.request.options.num_batch' AS INTEGER)) FROM raw.loads AS loads
             WHERE loads.run_id = variants.run_id AND loads.variant = variants.variant) AS n_batch,
-        (SELECT max(effective->>'$.server_environment.OLLAMA_KV_CACHE_TYPE') FROM main.loads AS loads
+        (SELECT max(effective->>'$.server_environment.OLLAMA_KV_CACHE_TYPE') FROM raw.loads AS loads
             WHERE loads.run_id = variants.run_id AND loads.variant = variants.variant) AS server_kv_type,
         results.peak_memory_bytes, results.pass_rate, results.n_checked
     FROM raw.variants AS variants

@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import huggingface_hub
 import pytest
 
-from liob_core.bench import downloads
+from liob_core.bench import downloads, ollama_transfers
 from liob_core.bench.downloads import DownloadStatus
 from liob_core.config import load_settings
 from liob_core.engines.registry import describe_ollama
@@ -164,3 +165,83 @@ def test_models_on_ollama_are_shown_and_the_users_own_cannot_be_removed(
     offered = app.selectbox(key="liob_remove_what").options
     assert len(offered) == 1
     assert "liob/tiny:q4_0-123" in offered[0]
+
+
+def test_file_is_registered_with_ollama_by_a_click(
+    open_page: Open, ollama: LivingOllama, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[tuple[Path, int]] = []
+    monkeypatch.setattr(
+        ollama_transfers, "start_register", lambda path, n_bytes, _: started.append((path, n_bytes))
+    )
+    folder = load_settings().models_dir
+    folder.mkdir(parents=True)
+    file = write_gguf(folder / "tiny-Q4_0.gguf")
+    app = open_page("models")
+    assert app.button(key="liob_register").disabled
+
+    box = app.selectbox(key="liob_register_what")
+    box.select(box.options[0]).run()
+    app.button(key="liob_register").click().run()
+
+    assert not app.exception
+    assert started == [(file, file.stat().st_size)]
+
+
+def test_registering_is_not_offered_without_ollama(open_page: Open) -> None:
+    folder = load_settings().models_dir
+    folder.mkdir(parents=True)
+    write_gguf(folder / "tiny-Q4_0.gguf")
+    app = open_page("models")
+
+    assert not [button for button in app.button if button.key == "liob_register"]
+
+
+def test_name_on_ollama_is_shown_once_it_has_the_model(
+    open_page: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    status = finished(repo_id="Ollama", label="pull hf.co/me/tiny:Q4_0", ollama_name="hf.co/me/tiny:Q4_0")
+    monkeypatch.setattr(downloads, "list_downloads", lambda _: [replace(status, paths=())])
+    app = open_page("models")
+
+    assert any("tiny" in one.value and "** on Ollama" in one.value for one in app.markdown)
+    app.button(key="liob_get_use_d1").click().run()
+    assert app.title[0].value == "New benchmark"
+
+
+def test_ollama_pulls_where_that_is_chosen(
+    open_page: Open, ollama: LivingOllama, hub: ScriptedHub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pulled: list[str] = []
+    monkeypatch.setattr(ollama_transfers, "start_pull", lambda _, variant, __: pulled.append(variant.label))
+    app = open_page("models")
+    app.text_input(key="liob_hub_repo").set_value(REPO).run()
+    app.session_state[f"liob_hub_table_{REPO}_{hub.commit}"] = {
+        "edited_rows": {1: {"get": True}},
+        "added_rows": [],
+        "deleted_rows": [],
+    }
+    app.run()
+    assert app.button(key="liob_hub_get").label.startswith("Download ")
+
+    app.segmented_control(key="liob_hub_way").set_value("Have Ollama pull it").run()
+    assert app.button(key="liob_hub_get").label.startswith("Pull ")
+    app.button(key="liob_hub_get").click().run()
+
+    assert not app.exception
+    assert len(pulled) == 1
+
+
+def test_unfinished_download_is_listed_and_removed(open_page: Open) -> None:
+    blobs = Path(huggingface_hub.constants.HF_HUB_CACHE) / "models--owner--Tiny-GGUF" / "blobs"
+    blobs.mkdir(parents=True)
+    part = blobs / f"{'a' * 64}.liob.incomplete"
+    part.write_bytes(bytes(3 * 2**20))
+    app = open_page("models")
+
+    assert any(expander.label.startswith("Unfinished downloads, 3") for expander in app.expander)
+    app.button(key=f"liob_unfinished_{part.name}").click().run()
+
+    assert not app.exception
+    assert not part.exists()
+    assert not any("Unfinished" in expander.label for expander in app.expander)

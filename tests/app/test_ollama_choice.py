@@ -80,6 +80,23 @@ def test_an_installed_model_is_started_by_name(
     assert not app.exception
     (spec,) = started
     assert (spec.engine, spec.variants[0].engine_model) == ("ollama", MODEL)
+    assert spec.variants[0].load_settings.gpu_layers is None, "Ollama fits as many as there is room for"
+
+
+def test_layers_on_the_gpu_are_as_asked(
+    open_page: Open, ollama: LivingOllama, started: list[RunSpec], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("liob_core.ui.setup.variants_step.find_candidates", only(MODEL))
+    app = open_page("new")
+    assert any("GPU layers automatic" in expander.label for expander in app.expander)
+
+    app.number_input(key="liob_new_gpu_layers").set_value(7).run()
+    assert any("GPU layers 7" in expander.label for expander in app.expander)
+    app.button(key="liob_start").click().run()
+
+    assert not app.exception
+    (spec,) = started
+    assert spec.variants[0].load_settings.gpu_layers == 7
 
 
 def test_a_file_on_both_engines_is_two_variants_of_the_same_weights(

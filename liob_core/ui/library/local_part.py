@@ -67,25 +67,19 @@ def _name_of(held: HeldModel) -> str:
 
 
 @st.cache_data(ttl=10, max_entries=1, show_spinner="Looking for Ollama")
-def _ollama_state() -> tuple[bool, str]:
-    """Whether Ollama answers, and its sentence; kept for the few clicks that follow one another."""
-    state = describe_ollama()
-    return state.available, state.sentence
-
-
 def has_ollama() -> bool:
-    """Whether Ollama answers at OLLAMA_HOST."""
-    return _ollama_state()[0]
+    """Whether Ollama answers at OLLAMA_HOST; kept for the few clicks that follow one another."""
+    return describe_ollama().available
 
 
 def _installed() -> tuple[list[OllamaModel], str]:
     """What Ollama has, and one sentence on whether it answers."""
-    is_available, sentence = _ollama_state()
-    if not is_available:
-        return [], sentence
+    state = describe_ollama()
+    if not state.available:
+        return [], state.sentence
     try:
         with open_server() as server:
-            return [server.look(entry) for entry in server.installed()], sentence
+            return [server.look(entry) for entry in server.installed()], state.sentence
     except LiobError as error:
         return [], str(error)
 

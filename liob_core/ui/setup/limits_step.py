@@ -68,7 +68,7 @@ def _pick_advanced() -> tuple[int, str]:
     state = st.session_state
     values = (
         f"KV cache {state.get(KV_KEY, 'f16')} · seed {state.get('liob_new_seed', 1)} · "
-        f"{'automatic' if state.get(_GPU) is None else state[_GPU]} layers on the GPU · "
+        f"GPU layers {'automatic' if state.get(_GPU) is None else state[_GPU]} · "
         f"{'mapped file' if state.get(_MMAP) else 'weights read into memory'} · "
         f"{_PROMPTS[state.get(_MODE, 'reference')].lower()}"
     )
