@@ -48,4 +48,4 @@ def _show_evidence(answer: dict[str, object]) -> None:
         for line in evidence if isinstance(evidence, list | tuple) else ():
             st.markdown(f"- {literal(str(line))}")
         if answer["command"]:
-            st.code(str(answer["command"]), language="bash", wrap_lines=True)
+            st.code(str(answer["command"]), language=None, wrap_lines=True)

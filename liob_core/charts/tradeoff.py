@@ -80,7 +80,7 @@ def scatter(
             strokeDash=[4, 4], color=look.muted, strokeWidth=1.2, opacity=0.7
         ),
         *_intervals(known, across, up, ladder),
-        *_rings(base, look),
+        *_rings(known, base, look),
         base.mark_point(filled=True, stroke=look.page, strokeWidth=1).encode(
             color=ladder.colour,
             shape=ladder.shape,
@@ -161,14 +161,14 @@ def _intervals(known: pd.DataFrame, across: _Axis, up: _Axis, ladder: Ladder) ->
     return layers
 
 
-def _rings(base: Any, look: Look) -> list[Any]:
-    """A ring around the pick, and a dashed one around the runner-up."""
+def _rings(known: pd.DataFrame, base: Any, look: Look) -> list[Any]:
+    """A ring around the pick, and a dashed one around the runner-up; a layer only where there is one."""
     style = {"filled": False, "size": 900, "stroke": look.accent, "opacity": 1}
+    rings = {"pick": {"strokeWidth": 2.5}, "runner-up": {"strokeWidth": 1.5, "strokeDash": [3, 3]}}
     return [
-        base.transform_filter(alt.datum.mark == "pick").mark_point(strokeWidth=2.5, **style),
-        base.transform_filter(alt.datum.mark == "runner-up").mark_point(
-            strokeWidth=1.5, strokeDash=[3, 3], **style
-        ),
+        base.transform_filter(alt.datum.mark == mark).mark_point(**style, **ring)
+        for mark, ring in rings.items()
+        if (known["mark"] == mark).any()
     ]
 
 

@@ -38,7 +38,7 @@ def show_use(found: Found) -> None:
         st.markdown(literal(note))
     if found["command"]:
         st.markdown(f"Use {literal(found['pick'])}:")
-        st.code(found["command"], language="bash", wrap_lines=True)
+        st.code(found["command"], language=None, wrap_lines=True)
 
 
 def _name(row: Mapping[str, Any], found: Found, swatches: Mapping[str, str]) -> Cell:

@@ -73,3 +73,13 @@ def test_tradeoff_draws_the_front_without_the_dominated() -> None:
     assert [row["y"] for row in rows_of(spec, "point")[0]] == [20.0, 40.0, 50.0]
     assert [row["is_front"] for row in rows_of(spec, "line")[0]] == [True, True, False]
     assert "Decode rate" in str(spec["title"])
+
+
+def test_tradeoff_without_a_pick_has_no_ring_and_no_empty_layer() -> None:
+    frame = tradeoff_frame("decode_tps", [])
+    with_pick = scatter(frame, LIGHT, pick="Q8_0", caption=CAPTION).to_dict()
+    without = scatter(frame, LIGHT, pick=None, caption=CAPTION).to_dict()
+
+    # A layer that draws nothing would be a picture without words to a screen reader.
+    assert len(rows_of(with_pick, "point")) == 2
+    assert len(rows_of(without, "point")) == 1
