@@ -41,7 +41,7 @@ def test_a_run_without_checked_answers_says_what_is_missing(open_page: Open) -> 
 
 
 @pytest.mark.usefixtures("without_sample")
-def test_seeds_of_a_new_benchmark_are_told_and_lengthen_the_estimate(
+def test_seeds_of_a_new_benchmark_are_told_where_they_are_chosen_and_in_the_summary(
     open_page: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from liob_core.ui.setup import variants_step

@@ -1,9 +1,11 @@
 """What `--seeds` and `--temperature` make of a run."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from liob_core.bench.estimate import estimate
 from liob_core.bench.plan import SEED_LIMIT
 from liob_core.bench.spec import Choices, make_spec
 from liob_core.errors import UsageError
@@ -53,3 +55,11 @@ def test_seeds_beside_speed_leave_its_blocks_as_asked() -> None:
 def test_what_seeds_cannot_be_is_told(changes: dict[str, Any], said: str) -> None:
     with pytest.raises(UsageError, match=said):
         make_spec(choices(**changes))
+
+
+def test_the_estimate_grows_with_the_seeds(tmp_path: Path) -> None:
+    once, often = (
+        estimate(make_spec(choices(n_blocks=1, n_seeds=n_seeds)), tmp_path / "none.duckdb").seconds
+        for n_seeds in (1, 5)
+    )
+    assert often == pytest.approx(5 * once)
