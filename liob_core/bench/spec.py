@@ -13,7 +13,7 @@ from liob_core.bench.closeness import check_add_on, closeness_specs
 from liob_core.bench.plan import SEED_LIMIT, SHAPE_TOKENS
 from liob_core.engines.ollama_options import sampling_problem, settings_problem
 from liob_core.errors import UsageError
-from liob_core.models.family import by_model
+from liob_core.models.family import by_model, default_reference
 from liob_core.models.gguf import find_models
 from liob_core.models.variant import make_variant, model_name_of, order_by_bits, unique_labels
 from liob_core.types import ClosenessAsk, JsonValue, LoadSettings, RunSpec, Sampling, Suite, Task, Variant
@@ -176,8 +176,7 @@ def _check_context(variants: Sequence[Variant]) -> None:
 def _reference(choices: Choices, ordered: Sequence[Variant]) -> str:
     labels = [variant.label for variant in ordered]
     if choices.reference is None:
-        # Of several models, the largest has the most to lose.
-        return max(by_model(ordered), key=_n_params)[0].label
+        return default_reference(ordered).label
     named = [
         variant
         for variant in ordered
@@ -187,10 +186,6 @@ def _reference(choices: Choices, ordered: Sequence[Variant]) -> str:
     if len({variant.engine_model for variant in named}) != 1:
         raise UsageError(f"Reference {choices.reference!r} is none of the variants: {', '.join(labels)}.")
     return named[0].label
-
-
-def _n_params(members: Sequence[Variant]) -> int:
-    return max(variant.model.n_params if variant.model else 0 for variant in members)
 
 
 def _title(variants: Sequence[Variant]) -> str:

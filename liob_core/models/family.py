@@ -35,5 +35,17 @@ def families(variants: Sequence[Variant], reference: str) -> list[list[Variant]]
     return by_model([*first, *(variant for variant in variants if variant.label != reference)])
 
 
+def default_reference(variants: Sequence[Variant]) -> Variant:
+    """The variant that all others are compared with, unless a user names one.
+
+    They come from many bits to few, and the first is it. Of several models the largest has the most to lose, so it is the first of that one.
+    """
+    return max(by_model(variants), key=_n_params)[0]
+
+
+def _n_params(members: Sequence[Variant]) -> int:
+    return max(variant.model.n_params if variant.model else 0 for variant in members)
+
+
 def _shape(variant: Variant) -> dict[str, Any]:
     return {name: getattr(variant.model, name, None) for name in SHAPE}

@@ -10,6 +10,7 @@ import streamlit as st
 from liob_core.analysis.words import memory
 from liob_core.config import Settings
 from liob_core.errors import LiobError
+from liob_core.models.family import default_reference
 from liob_core.models.memory import available_bytes
 from liob_core.models.ollama_variant import OllamaModel, open_server
 from liob_core.models.variant import order_by_bits, unique_labels
@@ -37,7 +38,7 @@ class Choice:
 def pick_variants(settings: Settings, asked: LoadSettings) -> Choice:
     """The engines and variants chosen, shown with what each needs."""
     with st.container(border=True):
-        show_step(1, "What to compare", "an engine and the variants of one model")
+        show_step(1, "What to compare", "an engine and the variants of a model, or of several")
         engines = pick_engines(settings)
         installed = _installed(engines)
         paths = _pick_paths(settings)
@@ -159,12 +160,14 @@ def _verdict(candidate: Candidate) -> str:
 
 
 def _pick_reference(variants: Sequence[Variant]) -> str | None:
-    """The label all others are compared with: the most bits, unless the user wants another."""
+    """The label all others are compared with: the usual one, unless the user wants another."""
     if len(variants) < 2:
         return None
     labels = [variant.label for variant in variants]
     return st.selectbox(
         "Reference",
         labels,
-        help="Every other variant is compared with it. The most bits is the usual choice.",
+        index=labels.index(default_reference(variants).label),
+        help="Every other variant is compared with it. The most bits is the usual choice. In a run of "
+        "several models each has its own for closeness; this one is for everything else.",
     )

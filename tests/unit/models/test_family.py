@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from liob_core.models.family import families, is_same_model
+from liob_core.models.family import default_reference, families, is_same_model
 from liob_core.models.variant import fake_variant, unique_labels
 from liob_core.types import Variant
 
@@ -55,3 +55,9 @@ def test_labels_of_several_models_begin_with_the_model() -> None:
         made.append(replace(one, engine_model=path, key=path, model=replace(one.model, paths=(path,))))
     assert [one.label for one in unique_labels(made)] == ["Tiny-1B Q4_0", "Big-8B Q4_0", "Big-8B Q8_0"]
     assert [one.label for one in unique_labels(made[1:])] == ["Q4_0", "Q8_0"]
+
+
+def test_the_reference_is_the_largest_model_with_the_most_bits() -> None:
+    small, big = variant("small F16", 16, **SMALL), variant("big Q4_0", 4.5, n_params=8_000_000)
+    assert default_reference([small, variant("big Q8_0", 8.5, n_params=8_000_000), big]).label == "big Q8_0"
+    assert default_reference([small]).label == "small F16"
