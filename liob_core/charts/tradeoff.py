@@ -164,7 +164,10 @@ def _intervals(known: pd.DataFrame, across: _Axis, up: _Axis, ladder: Ladder) ->
 def _rings(known: pd.DataFrame, base: Any, look: Look) -> list[Any]:
     """A ring around the pick, and a dashed one around the runner-up; a layer only where there is one."""
     style = {"filled": False, "size": 900, "stroke": look.accent, "opacity": 1}
-    rings = {"pick": {"strokeWidth": 2.5}, "runner-up": {"strokeWidth": 1.5, "strokeDash": [3, 3]}}
+    rings: dict[str, dict[str, Any]] = {
+        "pick": {"strokeWidth": 2.5},
+        "runner-up": {"strokeWidth": 1.5, "strokeDash": [3, 3]},
+    }
     return [
         base.transform_filter(alt.datum.mark == mark).mark_point(**style, **ring)
         for mark, ring in rings.items()
