@@ -38,7 +38,8 @@ def families(variants: Sequence[Variant], reference: str) -> list[list[Variant]]
 def default_reference(variants: Sequence[Variant]) -> Variant:
     """The variant that all others are compared with, unless a user names one.
 
-    They come from many bits to few, and the first is it. Of several models the largest has the most to lose, so it is the first of that one.
+    They come from many bits to few, and the first is it; of several models it is the first of the largest,
+    which has the most to lose.
     """
     return max(by_model(variants), key=_n_params)[0]
 
