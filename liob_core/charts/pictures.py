@@ -121,9 +121,8 @@ def latency_pictures(
     pictures = []
     for metric in ("ttft_ms", "tpot_ms"):
         label = METRICS[metric].label
-        caption = Caption(
-            notes=(f"{n}; the mark is the median, p50{_left_out(samples, metric)}",), origin=origin
-        )
+        notes = (f"{n}; the mark is the median (p50)", *_left_out(samples, metric))
+        caption = Caption(notes=notes, origin=origin)
         picture = Picture(
             name=metric,
             title=label,
@@ -138,11 +137,10 @@ def latency_pictures(
     return pictures
 
 
-def _left_out(samples: pd.DataFrame, metric: str) -> str:
-    """Why a percentile is not told: what is known of it from so few requests has no upper bound."""
-    if samples[f"{metric}_p90"].isna().any():
-        return "; p90 wants 29 requests"
-    return "; p99 wants 299" if samples[f"{metric}_p99"].isna().any() else ""
+def _left_out(samples: pd.DataFrame, metric: str) -> tuple[str, ...]:
+    """What a percentile that is not told would want: from fewer requests it has no upper bound."""
+    is_known = [samples[f"{metric}_{name}"].notna().all() for name in ("p90", "p99")]
+    return () if all(is_known) else ("p90 wants 29 requests, p99 wants 299",)
 
 
 def memory_picture(table: pd.DataFrame, parts: pd.DataFrame, look: Look, *, origin: Origin) -> Picture:
@@ -157,7 +155,7 @@ def memory_picture(table: pd.DataFrame, parts: pd.DataFrame, look: Look, *, orig
         return replace(picture, reason=why_unknown(table, "peak_memory_bytes"))
     caption = Caption(
         notes=(
-            "Parts as the engine reports them; other is the rest of the measured peak",
+            "Other is the measured peak less what the engine reports",
             "The upright tick is what was predicted before the load",
         ),
         origin=origin,

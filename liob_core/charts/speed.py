@@ -85,7 +85,7 @@ def latency_strip(
     x = alt.X("value:Q", title="ms", scale=alt.Scale(zero=True))
     ticks = (
         alt.Chart(known)
-        .mark_tick(thickness=1.5, size=20, opacity=0.4)
+        .mark_tick(thickness=1.5, size=18, opacity=0.4)
         .encode(
             y=ladder.y,
             x=x,
@@ -108,7 +108,7 @@ def latency_strip(
         x=x, color=ladder.colour, shape=ladder.shape
     )
     # At the end of the row, above its ticks, so that a number never lies on one.
-    text = told.mark_text(align="right", dy=-18, fontSize=11).encode(
+    text = told.mark_text(align="right", dy=-15, fontSize=11).encode(
         x=alt.value(alt.ExprRef("width")), text="words:N", color=alt.value(look.muted)
     )
     title = METRICS[metric].label
