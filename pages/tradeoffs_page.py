@@ -28,7 +28,7 @@ def show() -> None:
     table, points = view.frame("results"), view.frame("tradeoff")
     left, right = st.columns([3, 7], gap="large")
     with left:
-        limits = pick_limits(table, has_closeness=bool(points["ln_ratio"].notna().any()))
+        limits = pick_limits(table, has_closeness=bool(table["ln_ratio"].notna().any()))
         x, y = _pick_axes(points)
     found = reads.recommendation(view.database, view.run_id, limits)
     with top:

@@ -67,7 +67,8 @@ def tradeoff(db: Path, run_id: str, x: str | None = None, y: str | None = None) 
     """One row a variant: its figure on each of AXES with its 95 % interval, and its standing on two of them.
 
     Columns: variant, is_reference, quant, engine, bpw, model_name, need_bytes, n_checked; for each axis its
-    value, `<axis>_low` and `<axis>_high` (NULL where there is none); x and y (the axes drawn, by default
+    value, `<axis>_low` and `<axis>_high` (NULL where there is none, and closeness where the run has several
+    models); x and y (the axes drawn, by default
     those that say most), standing (front, dominated, inside the noise, unknown) and beaten_by (labels).
     """
     with database.read(db) as con:
@@ -128,6 +129,10 @@ def _default_y(points: pd.DataFrame) -> str:
 
 def _with_closeness(frame: pd.DataFrame, close: pd.DataFrame) -> pd.DataFrame:
     merged = frame.merge(close, on="variant", how="left")
+    if merged["closeness_reference"].nunique() > 1:
+        # Several models, each with a reference of its own: their distances are not of one kind.
+        for name in CLOSENESS:
+            merged[name] = np.nan
     for name in CLOSENESS:
         both = [
             None

@@ -1,11 +1,11 @@
 """One point a variant, its standing on two axes, and nobody beaten inside the noise."""
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from liob_core.analysis.tradeoff import axes_of, in_words, tradeoff
 from tests.unit.analysis.test_closeness import GOOD, fidelity, run_of
+from tests.unit.analysis.test_recommend import models
 
 LABELS = ("F16", "Q8_0", "Q5_K_M", "Q2_K")
 
@@ -88,6 +88,12 @@ def test_checks_are_upwards_where_they_tell_variants_apart(writer):
     assert set(frame["y"]) == {"pass_rate"}
 
 
+def test_closeness_of_several_models_is_no_axis(writer):
+    frame = tradeoff(*models(writer))
+    assert axes_of(frame) == ["peak_memory_bytes", "file_bytes", "decode_tps", "pass_rate"]
+    assert set(frame["y"]) == {"pass_rate"}
+
+
 def test_few_windows_dominate_nobody(writer):
     writer.run(tasks=["closeness"])
     for label, bpw in (("F16", 16.0), ("Q5_1", 6.0), ("Q5_K_M", 5.5)):
@@ -114,7 +120,7 @@ def test_what_was_not_measured_has_no_standing(writer):
     assert set(frame["x"]) == {"file_bytes"}
 
 
-def test_dominance_is_claimed_no_more_often_than_its_level_where_nothing_differs(writer, monkeypatch):
+def test_dominance_is_claimed_no_more_often_than_its_level_where_nothing_differs():
     """Five variants alike but in size: over many runs, how often any is called dominated."""
     from liob_core.analysis import tradeoff as module
 
@@ -133,4 +139,3 @@ def test_dominance_is_claimed_no_more_often_than_its_level_where_nothing_differs
         claimed += any(standing == "dominated" for standing, _ in found.values())
     # 5 % and three standard errors of 400 runs.
     assert claimed / n_runs <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / n_runs)
-    assert pd.Series(names).is_unique
