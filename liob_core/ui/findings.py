@@ -15,6 +15,7 @@ _LOOKS = {
 }
 _ORDER = list(_LOOKS)
 _SENSOR = "sensor "
+_ENGINES = {"embedded": "embedded llama.cpp", "ollama": "Ollama"}
 
 
 def headline(findings: Sequence[Finding]) -> str:
@@ -24,10 +25,10 @@ def headline(findings: Sequence[Finding]) -> str:
     ready = [finding.what.removeprefix("engine ") for finding in engines if finding.state == "ok"]
     if not ready:
         return "No engine can measure here yet"
-    if problems:
-        what = problems[0].what if len(problems) == 1 else f"{len(problems)} things"
-        return f"Ready to measure with {_joined(ready)}; look at: {what}"
-    return f"Ready to measure with {_joined(ready)}"
+    first = f"Ready to measure with {_joined([_ENGINES.get(name, name) for name in ready])}"
+    if not problems:
+        return first
+    return f"{first}; {'one thing' if len(problems) == 1 else f'{len(problems)} things'} to look at"
 
 
 def show_findings(findings: Sequence[Finding]) -> None:

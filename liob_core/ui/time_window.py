@@ -9,6 +9,7 @@ from liob_core.ui.brush import Brushed
 
 Window = tuple[float, float]  # seconds since the run's start
 SHORTEST_S = 0.2
+_LONG_S = 600.0  # of a longer part, tenths of a second are noise
 _SEEN = "liob_window_seen"
 _PARAMETER = "window"
 
@@ -31,7 +32,7 @@ def pick_window(key: str, ends: Window) -> Window:
         *ends,
         key=key,
         step=max(0.1, round((ends[1] - ends[0]) / 500, 1)),
-        format="%.1f",
+        format="%.1f" if ends[1] - ends[0] < _LONG_S else "%.0f",
         help="The same as dragging over the picture.",
     )
     low, high = cast("Window", chosen)
