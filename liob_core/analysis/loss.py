@@ -80,7 +80,7 @@ def losses(ladder: Ladder, deltas: Deltas, limits: Limits) -> list[tuple[Evidenc
             tried = (_by_checks(row, deltas, limits),)
         if stopped_by is not None:
             why = f"not tried, since the ladder ends at {stopped_by}"
-            tried = tuple(replace(one, verdict=NOT_TRIED, sentence=why, excess=1.0) for one in tried)
+            tried = (replace(tried[0], verdict=NOT_TRIED, sentence=why, excess=1.0),)
         elif any(one.verdict != MET for one in tried):
             stopped_by = str(row["variant"])
         found.append(tried)
@@ -100,7 +100,9 @@ def no_loss(limits: Limits) -> Evidence:
 
 def loses_at_most(check: Row) -> str:
     """The bound of the checks in words: "loses at most 4 points on 120 prompts (95 %)"."""
-    return f"loses at most {words.at_most_points(check['loss_bound'])} on {check['n']} prompts (95 %)"
+    bound = check["loss_bound"]
+    loss = f"at most {words.at_most_points(bound)}" if bound > 0 else "nothing"
+    return f"loses {loss} on {check['n']} prompts (95 %)"
 
 
 def _may_lose(check: Row) -> str:

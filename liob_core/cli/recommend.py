@@ -7,7 +7,7 @@ import typer
 from rich.markup import escape
 
 from liob_core.analysis import words
-from liob_core.analysis.limits import MET, Limits
+from liob_core.analysis.limits import MET, NOT_TRIED, Limits
 from liob_core.analysis.recommend import Candidate, Recommendation
 from liob_core.analysis.recommend import recommend as decide
 from liob_core.analysis.runs import find_run
@@ -76,7 +76,10 @@ def _row(candidate: Candidate, found: Recommendation) -> tuple[str, ...]:
         candidate.variant, ""
     )
     name = candidate.variant if candidate.model is None else f"{candidate.variant}\n{candidate.model}"
-    lines = [f"{one.verdict}: {one.sentence}" for one in candidate.evidence]
+    lines = [
+        one.sentence if one.verdict == NOT_TRIED else f"{one.verdict}: {one.sentence}"
+        for one in candidate.evidence
+    ]
     return (
         f"{escape(name)}\n{words.three_digits(candidate.bpw)} bits",
         mark,

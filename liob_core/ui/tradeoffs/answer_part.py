@@ -76,7 +76,7 @@ def _figure(one: Mapping[str, Any]) -> str:
         return "none" if one["verdict"] == MET else words.UNKNOWN
     if one["metric"] == "ln_ratio":
         return at_most_higher(one["bound"])
-    return f"at most {words.at_most_points(one['bound'])}"
+    return f"at most {words.at_most_points(one['bound'])}" if one["bound"] > 0 else "nothing"
 
 
 def _company(one: Mapping[str, Any]) -> str:

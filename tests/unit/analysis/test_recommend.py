@@ -162,6 +162,8 @@ def test_another_model_is_held_against_the_reference_by_checks_never_by_perplexi
     )
     assert [one.metric for one in found.of("Big Q8_0").evidence] == ["pass_rate"]
     assert big.model == "Big"
+    # 20 gained and none lost: even the bad end is a gain.
+    assert big.evidence[0].sentence == "loses nothing on 120 prompts (95 %)"
     # 20 more checks of 120 are shown (McNemar's p is 2e-6), so the larger model is named.
     assert (found.pick, found.runner_up) == ("Big Q4_0", "Small Q8_0")
     assert found.notes == ("Small Q8_0 passes fewer checks than Big Q4_0.",)
