@@ -70,7 +70,7 @@ def _work(request: OllamaRequest, folder: Path, told: Told) -> DownloadStatus:
     with open_registry() as registry:
         if request.file is None:
             name = str(request.pull)
-            pull(registry, name, tell_bytes)
+            pull(registry, name, tell_bytes, n_bytes=total)
             return replace(told.status, ollama_name=name)
         cache_dir = load_settings().cache_dir
         variant = variant_to_register(Path(request.file), LoadSettings(), cache_dir)

@@ -154,7 +154,8 @@ def pull(
     if found.note:
         err.print(f"[yellow]{escape(found.note)}[/yellow]", soft_wrap=True)
     if ollama:
-        pull_through_ollama([pull_name(found, variant) for variant in wanted], url, as_json=as_json)
+        sizes = {pull_name(found, variant): variant.file_bytes for variant in wanted}
+        pull_through_ollama(sizes, url, as_json=as_json)
         return
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
     paths: list[Path] = []

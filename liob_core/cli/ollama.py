@@ -1,6 +1,6 @@
 """`models` on Ollama: what it has, files registered with it, and those removed again."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -83,16 +83,16 @@ def register(
         err.print("Ollama has these weights under that name already.")
 
 
-def pull_through_ollama(names: Sequence[str], url: str | None, *, as_json: bool) -> None:
-    """Have Ollama pull models by their names, one after another, with its progress."""
+def pull_through_ollama(sizes: Mapping[str, int], url: str | None, *, as_json: bool) -> None:
+    """Have Ollama pull models, named with their bytes, one after another, with its progress."""
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn())
     with open_registry(url) as registry, Progress(*columns, console=err, transient=True) as bar:
-        for name in names:
-            pull(registry, name, _shown(bar, bar.add_task(escape(name), total=None)))
+        for name, n_bytes in sizes.items():
+            pull(registry, name, _shown(bar, bar.add_task(escape(name), total=n_bytes)), n_bytes=n_bytes)
     if as_json:
-        print_json({"names": list(names)})
+        print_json({"names": list(sizes)})
         return
-    for name in names:
+    for name in sizes:
         out.print(escape(name), soft_wrap=True)
 
 

@@ -70,7 +70,10 @@ class OllamaRegistry:
             raise UsageError(f"{name} is not a name that LIOB gives: it must begin with {OURS}.")
         for file in files:
             _check_file(file.path)
-        self._check_room(sum(file.path.stat().st_size for file in files))
+        n_bytes = IMPORT_COPIES * sum(file.path.stat().st_size for file in files)
+        self._check_room(
+            n_bytes, "Registering", ": Ollama keeps the upload, a copy and the result for a time"
+        )
         for file in files:
             self._upload(file, progress)
         digests = {file.path.name: f"sha256:{file.sha256}" for file in files}
@@ -78,14 +81,14 @@ class OllamaRegistry:
             steps = self._client.create(model=name, files=digests, stream=True)
         self._follow(steps, f"Ollama did not register {name}", progress)
 
-    def _check_room(self, n_bytes: int) -> None:
+    def _check_room(self, n_bytes: int, what: str, why: str = "") -> None:
         """Raises where the disk of a local server is too small; where that is cannot always be told."""
         folder = self._blobs_folder() if self._host.is_loopback else None
         free = shutil.disk_usage(folder).free if folder else None
-        if free is not None and free < IMPORT_COPIES * n_bytes:
+        if free is not None and free < n_bytes:
             raise FileError(
-                f"Registering needs {IMPORT_COPIES * n_bytes / 2**30:.1f} GiB in {folder}, where "
-                f"{free / 2**30:.1f} GiB are free: Ollama keeps the upload, a copy and the result for a time."
+                f"{what} needs {n_bytes / 2**30:.1f} GiB in {folder}, where {free / 2**30:.1f} GiB are "
+                f"free{why}. Free some space there."
             )
 
     def _blobs_folder(self) -> Path | None:
@@ -111,8 +114,13 @@ class OllamaRegistry:
         if response.status_code not in {httpx.codes.OK, httpx.codes.CREATED}:
             raise told_status(response.status_code, response.content)
 
-    def pull(self, name: str, progress: Progress | None = None) -> None:
-        """Pull a model from its registry; pulling again goes on where an earlier try stopped."""
+    def pull(self, name: str, progress: Progress | None = None, *, n_bytes: int | None = None) -> None:
+        """Pull a model from its registry; pulling again goes on where an earlier try stopped.
+
+        Where its size is known, a disk that is too small is told before the first byte.
+        """
+        if n_bytes is not None:
+            self._check_room(n_bytes, f"Pulling {name}")
         with translated_client(self._host):
             steps = self._client.pull(name, stream=True)
         self._follow(steps, f"Ollama did not pull {name}", progress)

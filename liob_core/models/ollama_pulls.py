@@ -39,10 +39,12 @@ def pull_problem(repo: HubRepo, variant: HubVariant) -> str | None:
     return None
 
 
-def pull(registry: OllamaRegistry, name: str, progress: Progress | None = None) -> None:
+def pull(
+    registry: OllamaRegistry, name: str, progress: Progress | None = None, *, n_bytes: int | None = None
+) -> None:
     """Have Ollama pull a model; where its registry refuses, its words and the way out are raised."""
     try:
-        registry.pull(name, progress)
+        registry.pull(name, progress, n_bytes=n_bytes)
     except EngineFailure as failure:
         if failure.outcome is not Outcome.ENGINE_ERROR:
             raise  # nobody answers, or it broke off: pulling again goes on from there

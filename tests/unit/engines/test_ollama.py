@@ -126,6 +126,17 @@ def test_load_tells_blob_manifest_and_estimates_apart(load):
     assert effective["process_reason"] == "not_found"
 
 
+def test_load_on_another_machine_has_no_process_and_says_why(ollama, engine, load, monkeypatch):
+    monkeypatch.setattr(engine, "_host", replace(engine._host, is_loopback=False))
+    monkeypatch.setattr(
+        ollama_module, "find_runner", lambda _: pytest.fail("nothing there is of this machine")
+    )
+    report = load()
+    assert report.effective["process_reason"] == "remote"
+    assert report.host_rss_bytes is None
+    assert engine.pids() == ()
+
+
 def test_load_100_percent_gpu_is_not_believed_where_no_gpu_is_known(load, monkeypatch):
     monkeypatch.setattr(ollama_report, "has_nvidia_card", lambda: False)
     effective = load().effective

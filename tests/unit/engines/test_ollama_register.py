@@ -3,6 +3,7 @@ import json
 import re
 import shutil
 from collections import namedtuple
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -12,6 +13,7 @@ from liob_core.engines import ollama_register
 from liob_core.engines.ollama_host import find_host
 from liob_core.engines.ollama_register import OllamaRegistry, RegisterFile, is_ours, model_name
 from liob_core.errors import EngineFailure, FileError, UsageError
+from liob_core.models.labels import published_label
 from liob_core.types import Outcome
 from tests.integration.ollama_server import MODEL, recording
 
@@ -221,3 +223,23 @@ def test_no_server_is_told_alike(tmp_path):
         registry.pull("m")
     assert caught.value.outcome is Outcome.ENGINE_DIED
     assert ollama_register.is_ours("LIOB/x:1")
+
+
+def test_pull_too_little_room_is_told_before_the_first_byte(ollama, registry, monkeypatch, tmp_path):
+    ollama.shown["modelfile"] = f"FROM {tmp_path}/sha256-{'a' * 64}\n"
+    usage = namedtuple("usage", "total used free")
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage(0, 0, 99))
+    with pytest.raises(FileError, match=r"Pulling hf\.co/a/b:Q4_0 needs .* Free some space there"):
+        registry.pull("hf.co/a/b:Q4_0", n_bytes=100)
+    assert ollama.bodies("/api/pull") == []
+    ollama.answer("/api/pull", b'{"status": "success"}\n')
+    registry.pull("hf.co/a/b:Q4_0", n_bytes=99)
+
+
+@pytest.mark.parametrize("quant", ["Q4_K_M", "UD-Q4_K_XL", "IQ2_XXS", "i1-Q4_K_M", "Q4_0_4_4", "BF16", "F16"])
+def test_model_name_is_read_back_for_its_quantization_and_weights(quant):
+    name = model_name("Qwen2.5 0.5B Instruct", quant, "0123456789abcdef" * 4)
+    read = published_label(Path(name.replace("/", "-").replace(":", "-") + ".gguf"))
+    assert read is not None
+    assert read.lower() in quant.lower()
+    assert name.endswith("-0123456789ab")
