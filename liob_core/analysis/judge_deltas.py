@@ -87,17 +87,17 @@ def _delta(run_id: str, reference: str, judge: JudgeFacts, row: Row) -> Delta:
         p_value=row["p_value"],
         p_holm=row["p_holm"],
         verdict=row["verdict"],
-        reason=_reason(judge, row),
+        reason=_reason(row),
         n_gained=row["n_wins"] if is_pair else None,
         n_lost=row["n_losses"] if is_pair else None,
         method=f"{_METHODS[judge.mode]}; judge: {judge.judge}",
     )
 
 
-def _reason(judge: JudgeFacts, row: Row) -> str | None:
+def _reason(row: Row) -> str | None:
     """Why there is no number or no verdict; None where there is one."""
     if row["reason"] is not None:
-        return f"{judge.judge}: {row['reason']}"
+        return str(row["reason"])
     if row["delta"] is None:
         return "no prompt was scored for both"
     return "one prompt, no interval" if row["delta_low"] is None else None

@@ -84,7 +84,7 @@ def test_low_coverage_is_not_comparable_and_says_why(writer):
     opinion(writer, "Q4", "p0", minute=2, state="parse_error", score=None)
     writer.summarize()
     row = writer.row("paired_deltas", metric="judge_score")
-    assert (row["verdict"], row["reason"]) == (NOT_COMPARABLE, "judge: only 4 of 5 answers were scored")
+    assert (row["verdict"], row["reason"]) == (NOT_COMPARABLE, "only 4 of 5 answers were scored")
 
 
 def test_pairs_give_the_share_of_wins_less_losses(writer):
