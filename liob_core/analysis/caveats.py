@@ -216,6 +216,11 @@ def _prompts(run: Row, _: list[Row]) -> Iterator[str]:
         yield "The reference file has no chat template, so the prompts were sent as plain text."
     if run["prompt_mode"] == "own":
         yield "Each file was prompted with its own template, so the variants did not get the same bytes."
+    if run["temperature"]:
+        yield (
+            f"Answers were sampled at temperature {run['temperature']:g}: checks passed are those of the first "
+            f"of {run['suite_repeats']} seeds, and Quality has the mean over all."
+        )
 
 
 def _engines(run: Row, variants: list[Row]) -> Iterator[str]:

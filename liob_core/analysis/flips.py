@@ -25,14 +25,19 @@ SUGGESTED_SEEDS = 5
 Row = dict[str, Any]
 
 _RUN = """
-    SELECT runs.n_seeds, runs.temperature, runs.suite, runs.engine,
+    SELECT runs.n_seeds, runs.temperature, runs.suite,
         (SELECT count(DISTINCT block) FROM raw.samples AS samples WHERE samples.run_id = runs.run_id
             AND task = 'suite' AND NOT warmup) AS n_answers
     FROM raw.runs AS runs WHERE run_id = ?
 """
 _VARIANTS = """
-    SELECT variant, is_reference, bpw, file_name FROM raw.variants WHERE run_id = ?
+    SELECT variant, is_reference, bpw FROM raw.variants WHERE run_id = ?
     ORDER BY is_reference DESC, bpw DESC NULLS LAST, position
+"""
+# Ollama's own files have names that nobody types.
+_MODELS = """
+    SELECT engine, if(engine = 'ollama', engine_model, coalesce(file_name, variant)) AS model
+    FROM raw.variants WHERE run_id = ? ORDER BY is_reference DESC, bpw DESC NULLS LAST, position
 """
 _FLIPS = "SELECT variant, direction, prompt_id FROM main.flips WHERE run_id = ? ORDER BY prompt_id"
 _RATES = """
@@ -94,14 +99,14 @@ def _rows(con: duckdb.DuckDBPyConnection, run_id: str) -> list[Row]:
     base = next((row for row in variants if row[1]), None)
     if base is None:
         return []
-    reference, _, base_bpw, _ = base
+    reference, _, base_bpw = base
     deltas = _deltas(con, run_id)
     prompts: dict[tuple[str, str], list[str]] = {}
     for variant, direction, prompt_id in con.execute(_FLIPS, [run_id]).fetchall():
         prompts.setdefault((variant, direction), []).append(prompt_id)
     passes, rates = read_passes(con, run_id), _rates(con, run_id)
     rows = []
-    for variant, is_reference, bpw, _ in variants:
+    for variant, is_reference, bpw in variants:
         one = deltas.get((variant, "pass_rate"))
         if is_reference or one is None:
             continue
@@ -206,7 +211,7 @@ def _facts(con: duckdb.DuckDBPyConnection, run_id: str) -> FlipFacts | None:
     run = con.execute(_RUN, [run_id]).fetchone() if rows else None
     if run is None:
         return None
-    n_seeds, temperature, suite, engine, n_answers = run
+    n_seeds, temperature, suite, n_answers = run
     variants = con.execute(_VARIANTS, [run_id]).fetchall()
     reference = str(next(variant for variant, is_reference, *_ in variants if is_reference))
     passes = read_passes(con, run_id).get(reference, {})
@@ -222,13 +227,13 @@ def _facts(con: duckdb.DuckDBPyConnection, run_id: str) -> FlipFacts | None:
         reference_rate=_rate_words(reference, _rates(con, run_id)[reference]) if is_seeded else None,
         noise_flips=own.flips * own.n_prompts if own is not None and is_seeded else None,
         missing=None if is_seeded else _MISSING,
-        command=None if is_seeded else _command(variants, suite, engine),
+        command=None if is_seeded else _command(con.execute(_MODELS, [run_id]).fetchall(), suite),
     )
 
 
 _MISSING = (
     "Each prompt was answered once. How often the same file would flip against itself, and so how many flips "
-    "mean nothing, takes several seeds."
+    "mean nothing, takes several seeds: in New benchmark under Seeds, or with a command."
 )
 
 
@@ -272,10 +277,8 @@ def _rate_words(variant: str, rate: tuple[float | None, ...]) -> str | None:
     return f"{variant} passes {words.percent(mean)}{between} over all seeds"
 
 
-def _command(variants: list[tuple[Any, ...]], suite: str | None, engine: str) -> str:
+def _command(models: list[tuple[str, str]], suite: str | None) -> str:
     """The command that asks the same prompts with several seeds."""
-    files = " ".join(f"--model {name or variant}" for variant, _, _, name in variants)
-    return (
-        f"python -m liob_core run {files} --engine {engine} --task suite --suite {suite} "
-        f"--seeds {SUGGESTED_SEEDS}"
-    )
+    engines = " ".join(f"--engine {name}" for name in dict.fromkeys(engine for engine, _ in models))
+    files = " ".join(f"--model {name}" for name in dict.fromkeys(model for _, model in models))
+    return f"python -m liob_core run {files} {engines} --task suite --suite {suite} --seeds {SUGGESTED_SEEDS}"

@@ -95,6 +95,14 @@ def test_a_prompt_rate_that_rises_a_little_is_not(writer):
     assert not any("its prompt rate rose" in one for one in found(writer))
 
 
+def test_sampled_answers_say_which_seed_counts(writer):
+    writer.run(temperature=0.8, suite_repeats=5, n_seeds=5)
+    writer.variant("F16", 16.0)
+    writer.answer("F16", "p0", "pass")
+    said = "temperature 0.8: checks passed are those of the first of 5 seeds"
+    assert any(said in one for one in found(writer))
+
+
 def test_answers_without_counters_are_counted(writer):
     healthy(writer, sample={"reason": "metrics_missing: the server's last line lacks eval_count"})
     assert any("2 answers came without all of the engine's counters" in one for one in found(writer))

@@ -44,7 +44,10 @@ def test_flips_are_named_both_ways_and_chance_explains_a_small_win(writer):
     facts = flip_facts(path, RUN)
     assert facts.sentence == "Q2_K passes more prompts than F16 on one answer each; chance explains that win."
     assert facts.noise_flips is None
-    assert facts.command.endswith("--suite core --seeds 5")
+    assert facts.command == (
+        "python -m liob_core run --model model-F16.gguf --model model-Q2_K.gguf --engine fake "
+        "--task suite --suite core --seeds 5"
+    )
 
 
 def test_without_a_flip_the_loss_is_bounded_and_never_at_0(writer):
