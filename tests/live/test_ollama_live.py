@@ -3,6 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
+import psutil
 import pytest
 
 from liob_core.engines.ollama import OllamaEngine
@@ -160,3 +161,22 @@ def test_unload_leaves_nothing_in_memory(host, engine, name):
     engine.unload()
     models = OllamaModels(OllamaStream(host))
     assert name not in [model.name for model in models.loaded()]
+
+
+def test_runner_of_a_silent_reload_is_found_again(engine):
+    """Ollama loads a model anew where its process is gone, and says so nowhere but in the time it took."""
+    before = engine.pids()
+    if not before:
+        pytest.skip("the server's processes cannot be seen from here")
+    runner = psutil.Process(before[0])
+    try:
+        runner.kill()
+    except psutil.AccessDenied:
+        pytest.skip("the server's processes belong to another user")
+    psutil.wait_procs([runner], timeout=10)
+    counters = last(engine, raw(" time year people way", 8)).counters
+    assert counters.cold is True
+    after = engine.pids()
+    assert len(after) == 1
+    assert after != before
+    assert last(engine, raw(" day man thing woman", 8)).counters.cold is False
