@@ -59,7 +59,7 @@ def _bounds(table: pd.DataFrame, limits: Limits) -> dict[str, Bound]:
     """Where the limits lie in the picture; a loss of checks is counted from the reference's own rate."""
     rate = table.loc[table["is_reference"], "pass_rate"].iloc[0]
     bounds = {"ln_ratio": Bound(limits.max_ln_ratio, is_least=False)}
-    if pd.notna(rate):
+    if pd.notna(rate) and rate > limits.max_loss:
         bounds["pass_rate"] = Bound(float(rate) - limits.max_loss, is_least=True)
     if limits.min_tps is not None:
         bounds["decode_tps"] = Bound(limits.min_tps, is_least=True)

@@ -50,7 +50,11 @@ _FACTS = """
         FROM raw.samples WHERE run_id = $run_id
     ), models AS (
         SELECT
-            count(*) AS n_variants, any_value(model_name ORDER BY position) AS model_name,
+            count(*) AS n_variants,
+            -- one name a model: publishers call the same weights by several
+            (SELECT string_agg(DISTINCT name, ' and ') FROM (
+                SELECT any_value(model_name ORDER BY is_reference DESC, position) AS name
+                FROM raw.variants WHERE run_id = $run_id GROUP BY architecture, n_layers)) AS model_name,
             any_value(n_ctx ORDER BY is_reference DESC) AS n_ctx,
             any_value(threads ORDER BY is_reference DESC) AS threads
         FROM raw.variants WHERE run_id = $run_id

@@ -9,6 +9,7 @@ from liob_core.analysis.limits import MET, MISSED, NOT_TRIED, UNKNOWN, Limits
 from liob_core.analysis.overview import headline
 from liob_core.analysis.recommend import recommend
 from liob_core.analysis.recommend_words import needed_prompts
+from liob_core.analysis.runs import run_facts
 from liob_core.errors import UsageError
 from tests.unit.analysis.test_closeness import GOOD, fidelity, run_of
 from tests.unit.analysis.test_overview import ladder
@@ -181,6 +182,11 @@ def test_another_models_ladder_ends_at_its_own_first_failure(writer):
     found = recommend(*models(writer, lost=(30, 0)))
     assert found.pick == "Small Q8_0"
     assert {one.verdict for one in found.of("Big Q4_0").evidence} == {NOT_TRIED}
+
+
+def test_the_run_is_told_by_the_names_of_its_models(writer):
+    db, run_id = models(writer)
+    assert set(run_facts(db, run_id).model_name.split(" and ")) == {"Small", "Big"}
 
 
 def test_closeness_is_a_paired_delta_to_the_models_own_reference(writer):
