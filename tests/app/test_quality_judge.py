@@ -46,9 +46,10 @@ def judged(made_database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     path = Path(shutil.copy(made_database, tmp_path / "judged.duckdb"))
     monkeypatch.setattr("liob_core.ui.source.SAMPLE_DATABASE", path)
 
-    def add(judge: str, n_right: int, mode: str = "single") -> Path:
+    def add(judge: str, n_right: int | None, mode: str = "single") -> Path:
         with database.write(path) as con:
-            con.execute(_CALIBRATION, {"judge": judge, "mode": mode, "n_right": n_right})
+            if n_right is not None:
+                con.execute(_CALIBRATION, {"judge": judge, "mode": mode, "n_right": n_right})
             con.execute(_OPINIONS, {"judge": judge, "mode": mode})
             summary.summarize(con, con.execute("SELECT run_id FROM raw.runs").fetchone()[0])
         return path
@@ -98,6 +99,16 @@ def test_one_of_several_judges_is_chosen_and_pairs_show_the_order(judged: Judged
     assert "Same in both orders" in page
     assert "decided by the order" in page
     assert any("it said the same in both orders on 0 of" in caption.value for caption in app.caption)
+
+
+def test_people_are_a_judge_without_a_calibration(judged: Judged, open_page: Open) -> None:
+    judged("people", None, "pairwise")
+    app = open_page("quality")
+    assert not app.exception
+    assert not app.warning
+    assert any("Blind votes of people" in text.value for text in app.markdown)
+    assert any(caption.value.startswith("People skipped") for caption in app.caption)
+    assert "Calibration" not in html_of(app)
 
 
 @pytest.mark.usefixtures("with_sample")
