@@ -12,6 +12,12 @@ from liob_core.ui.style import current_look
 from liob_core.ui.text import literal, visible
 
 _READ, _VOTE = "Read", "Vote blind"
+# The gravest first: a prompt is named after it.
+_DISAGREEMENT = {
+    "n_flips": "checked otherwise",
+    "n_judged_otherwise": "judged otherwise",
+    "n_other_text": "worded otherwise",
+}
 
 
 def show() -> None:
@@ -75,8 +81,12 @@ def _pick_seed(view: RunView, prompt_id: str) -> int | None:
 
 
 def _name(row: dict[object, object]) -> str:
-    flips, other = int(str(row["n_flips"])), int(str(row["n_other_text"]))
-    told = f"{flips} checked otherwise" if flips else f"{other} worded otherwise" if other else "all the same"
+    told = "all the same"
+    for column, words in _DISAGREEMENT.items():
+        count = int(str(row[column]))
+        if count:
+            told = f"{count} {words}"
+            break
     question = " ".join(visible(str(row["question"] or "")).split())
     return f"{row['prompt_id']} · {told} · {question[:90]}"
 

@@ -17,7 +17,8 @@ _GRADED = """
     )
 """
 
-# Disagreement: how many variants were checked otherwise than the reference, then how many wrote other text.
+# Disagreement: how many variants were checked otherwise than the reference, then how many a judge or people
+# found better or worse, then how many wrote other text. A point is no difference: judges waver by as much.
 _PROMPTS = f"""
     WITH graded AS ({_GRADED}), base AS (
         SELECT prompt_id, any_value(check_result) AS check_result, any_value(hash(response)) AS text
@@ -39,20 +40,36 @@ _PROMPTS = f"""
             count(*) FILTER (hash(graded.response) <> base.text) AS n_other_text
         FROM graded LEFT JOIN base USING (prompt_id)
         GROUP BY graded.prompt_id
+    ), opinions AS (
+        SELECT * FROM raw.judgements WHERE run_id = $run_id AND state = 'scored'
+        QUALIFY row_number() OVER (
+            PARTITION BY sample_id, judge_key, mode, reference_sample_id
+            ORDER BY judged_utc DESC, judgement_id DESC
+        ) = 1
+    ), judged AS (
+        SELECT mine.prompt_id, count(DISTINCT mine.variant) FILTER (
+            mine.result IN ('win', 'loss') OR abs(mine.score - other.score) > 1
+        ) AS n_judged_otherwise
+        FROM opinions AS mine LEFT JOIN opinions AS other
+            ON other.prompt_id = mine.prompt_id AND other.judge_key = mine.judge_key
+            AND other.mode = mine.mode AND other.variant = (SELECT variant FROM raw.variants WHERE run_id = $run_id AND is_reference)
+        GROUP BY mine.prompt_id
     )
     SELECT
         counted.prompt_id, counted.category, prompts.messages->>'$[#-1].content' AS question,
         prompts.check_kind, counted.* EXCLUDE (prompt_id, category),
         counted.n_flips / greatest(counted.n_variants - 1, 1) AS flip_share,
-        counted.n_other_text / greatest(counted.n_variants - 1, 1) AS other_text_share
+        counted.n_other_text / greatest(counted.n_variants - 1, 1) AS other_text_share,
+        coalesce(judged.n_judged_otherwise, 0) AS n_judged_otherwise
     FROM counted LEFT JOIN raw.prompts AS prompts
         ON prompts.run_id = $run_id AND prompts.prompt_id = counted.prompt_id
-    ORDER BY n_flips DESC, n_other_text DESC, n_unusable DESC, prompts.position, counted.prompt_id
+    LEFT JOIN judged ON judged.prompt_id = counted.prompt_id
+    ORDER BY n_flips DESC, n_judged_otherwise DESC, n_other_text DESC, n_unusable DESC, prompts.position, counted.prompt_id
     LIMIT 2000
 """  # noqa: S608 - no text from outside
 
-# The answers to one prompt with one seed: of the first block that has it, which for all but several seeds is
-# the graded one.
+# The answers to one prompt with one seed, of the first block that has it; without several seeds that is the
+# graded block.
 _ASKED = """
     SELECT * FROM raw.samples
     WHERE run_id = $run_id AND prompt_id = $prompt_id AND task = 'suite' AND NOT warmup AND block = (
@@ -103,7 +120,8 @@ def prompts(db: Path, run_id: str) -> pd.DataFrame:
 
     Columns: prompt_id, category, question (the last turn's text), check_kind, n_variants, n_passed,
     n_failed, n_unchecked, n_unusable (ended neither ok nor length), n_flips (variants checked otherwise
-    than the reference), n_other_text, flip_share, other_text_share (both 0 to 1, of the other variants).
+    than the reference), n_other_text, flip_share, other_text_share (both 0 to 1, of the other variants),
+    n_judged_otherwise (variants that a judge preferred or not, or scored more than a point apart).
     """
     with database.read(db) as con:
         return con.execute(_PROMPTS, {"run_id": run_id}).df()
