@@ -98,6 +98,7 @@ _SEEDS = """
 """
 # Databases of share mode are opened as they are; one from before seeds has one answer a prompt.
 _SCHEMA_WITH_SEEDS = 8
+_SCHEMA_WITH_KINDS = 9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,6 +126,15 @@ def prompts(db: Path, run_id: str) -> pd.DataFrame:
     """
     with database.read(db) as con:
         return con.execute(_PROMPTS, {"run_id": run_id}).df()
+
+
+def left_out(db: Path, run_id: str) -> str | None:
+    """What of a run was left out before it came here; None where nothing was."""
+    with database.read(db) as con:
+        if schema.current_version(con) < _SCHEMA_WITH_KINDS:
+            return None
+        row = con.execute("SELECT left_out FROM raw.runs WHERE run_id = ?", [run_id]).fetchone()
+    return None if row is None else row[0]
 
 
 def answers(db: Path, run_id: str, prompt_id: str, seed: int | None = None) -> pd.DataFrame:

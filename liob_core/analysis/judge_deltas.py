@@ -49,8 +49,8 @@ def judge_columns(con: duckdb.DuckDBPyConnection, run_id: str) -> dict[str, dict
     for row in rows_of(con, run_id, judge) if judge else ():
         values = (row["mean_score"], row["ci_low"], row["ci_high"], row["n_scored"])
         for name, value in zip(names, values, strict=True):
-            found[name][row["variant"]] = value if judge and judge.gives_verdict else None
-        if judge and not judge.gives_verdict:
+            found[name][row["variant"]] = value if judge and _may_be_shown(judge) else None
+        if judge and not _may_be_shown(judge):
             found["judge_score_unknown"][row["variant"]] = f"{judge.judge}: {judge.calibration_sentence}"
     return found
 
@@ -59,6 +59,11 @@ def _judge_that_counts(judges: Sequence[JudgeFacts], mode: str) -> JudgeFacts | 
     """The latest judge that may give verdicts, else the latest; None where none said anything."""
     asked = [judge for judge in judges if judge.mode == mode and judge.n_judged]
     return next((one for one in asked if one.gives_verdict), asked[0] if asked else None)
+
+
+def _may_be_shown(judge: JudgeFacts) -> bool:
+    """Whether its figures are; a published table's are those of others, who claim no calibration."""
+    return judge.gives_verdict or judge.is_published
 
 
 def _delta(run_id: str, reference: str, judge: JudgeFacts, row: Row) -> Delta:
@@ -71,7 +76,7 @@ def _delta(run_id: str, reference: str, judge: JudgeFacts, row: Row) -> Delta:
         verdict=NOT_COMPARABLE,
         reason=f"{judge.judge}: {row['reason']}",
     )
-    if not (judge.gives_verdict or judge.is_published):
+    if not _may_be_shown(judge):
         return empty
     is_pair = judge.mode == JudgeMode.PAIRWISE
     return Delta(

@@ -101,7 +101,7 @@ def score_row(cells: Cells, base: Cells) -> Row:
         "mean_score": mean.mean if mean else None,
         "ci_low": interval.low if interval else None,
         "ci_high": interval.high if interval else None,
-        **_coverage(cells, [cell for cell in cells.values() if cell.outcome == "ok"]),
+        **_coverage(cells, _judgeable(cells)),
         **_no_effect(),
     }
     differences = _differences(cells, base)
@@ -111,6 +111,11 @@ def score_row(cells: Cells, base: Cells) -> Row:
         paired = stats.paired_difference(differences, seed=BOOTSTRAP_SEED)
         row |= _effect(paired.estimate, paired.interval, paired.p_value)
     return row
+
+
+def _judgeable(cells: Cells) -> list[Cell]:
+    """The answers that ended by themselves, and others that a judge of another study scored all the same."""
+    return [cell for cell in cells.values() if cell.outcome == "ok" or cell.score is not None]
 
 
 def _differences(cells: Cells, base: Cells) -> list[float]:
@@ -180,7 +185,7 @@ def _effect(estimate: float, interval: stats.Interval | None, p_value: float | N
 
 def _why_not_comparable(row: Row, cells: Cells, base: Cells) -> str | None:
     """Why the scores of a variant and of the reference are no ranking; None where they can be one."""
-    base_row = _coverage(base, [cell for cell in base.values() if cell.outcome == "ok"])
+    base_row = _coverage(base, _judgeable(base))
     reason = _low_coverage(row) or _low_coverage(base_row, "of the reference ")
     return reason or _other_failures(cells, base, lambda cell: cell.state != JudgeState.SCORED)
 

@@ -4,7 +4,6 @@ Blocks of two runs are not pairs, so speed is compared by Welch's t over the log
 by prompt where both runs asked the same suite. Every interval is 95 % by itself.
 """
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ from liob_core import stats
 from liob_core.analysis import words
 from liob_core.analysis.blocks import Block, read_blocks, timing_task, values_by_block
 from liob_core.analysis.deltas import BETTER, SAME, WORSE
+from liob_core.analysis.run_pair_warnings import pair_warnings
 from liob_core.errors import UsageError
 from liob_core.metrics import METRICS
 from liob_core.store import database
@@ -56,25 +56,6 @@ _CHECKS = """
     WHERE run_id = ? AND task = 'suite' AND NOT warmup AND check_result IN ('pass', 'fail')
     GROUP BY variant, prompt_id
 """
-# What must be the same for speed and memory to compare quantizations, with its words.
-_LOAD_SETTINGS = {
-    "n_ctx": "context length",
-    "threads": "number of threads",
-    "gpu_layers": "number of layers on the GPU",
-    "gpu_share": "share on the GPU",
-    "n_batch": "batch",
-    "server_kv_type": "type of the server's cache",
-    "kv_type_k": "type of the key cache",
-    "kv_type_v": "type of the value cache",
-}
-_RUN_SETTINGS = {
-    "engine": "engine",
-    "engine_version": "engine version",
-    "prompt_mode": "way of prompting",
-    "temperature": "temperature",
-    "max_tokens": "limit of an answer's tokens",
-    "liob_version": "LIOB version",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +92,7 @@ def compare(db: Path, before_id: str, after_id: str) -> Comparison:
     matched_before = {pair[0]["variant"] for pair in pairs}
     matched_after = {pair[1]["variant"] for pair in pairs}
     return Comparison(
-        warnings=tuple(_warnings(before, after, pairs)),
+        warnings=tuple(pair_warnings((before.run, after.run), pairs, (before.task, after.task))),
         rows=pd.DataFrame(rows),
         only_before=tuple(v["variant"] for v in before.variants if v["variant"] not in matched_before),
         only_after=tuple(v["variant"] for v in after.variants if v["variant"] not in matched_after),
@@ -150,64 +131,6 @@ def _pairs(before: _Side, after: _Side) -> Iterator[tuple[Row, Row]]:
         if second is not None:
             free.remove(second)
             yield first, second
-
-
-def _warnings(before: _Side, after: _Side, pairs: list[tuple[Row, Row]]) -> Iterator[str]:
-    """What speaks against the comparison, the gravest first, one sentence each."""
-    first, second = before.run, after.run
-    if not pairs:
-        yield "The two runs have no variant in common, so there is nothing to compare."
-    if first["machine_id"] != second["machine_id"]:
-        yield (
-            f"Other machine: {_machine(first)} against {_machine(second)}. Speed and memory compare the "
-            "machines."
-        )
-    yield from _differences(first, second, _RUN_SETTINGS)
-    for one, other in pairs:
-        if (
-            one["weights_sha256"]
-            and other["weights_sha256"]
-            and one["weights_sha256"] != other["weights_sha256"]
-        ):
-            yield f"{one['variant']}: another file in the two runs, with other weights."
-    for name, what in _LOAD_SETTINGS.items():
-        told = {(one[name], other[name]) for one, other in pairs if one[name] != other[name]}
-        for one, other in sorted(told, key=str):
-            yield f"Other {what}: {_shown(one)} against {_shown(other)}."
-    if _has_suite(first) and _has_suite(second) and first["suite_sha256"] != second["suite_sha256"]:
-        yield (
-            f"Other prompts: {first['suite'] or 'no suite'} {first['suite_version'] or ''} against "
-            f"{second['suite'] or 'no suite'} {second['suite_version'] or ''}. Checks are not comparable."
-        )
-    if before.task != after.task and before.task and after.task:
-        yield f"Speed comes from the {before.task} task in one run and the {after.task} task in the other."
-    for run in (first, second):
-        if run["state"] != "finished":
-            title = run["title"] or run["run_id"]
-            yield f"{title} is {run['state']}: its figures rest on the part that is there."
-
-
-def _has_suite(run: Row) -> bool:
-    return "suite" in (run["tasks"] or [])
-
-
-def _differences(first: Row, second: Row, names: Mapping[str, str]) -> Iterator[str]:
-    for name, what in names.items():
-        if first[name] != second[name]:
-            yield f"Other {what}: {_shown(first[name])} against {_shown(second[name])}."
-
-
-def _machine(run: Row) -> str:
-    parts = [
-        run["cpu_name"] or "an unknown processor",
-        words.memory(run["ram_bytes"]) if run["ram_bytes"] else None,
-    ]
-    parts += [gpu["name"] for gpu in json.loads(run["gpus"] or "[]")]
-    return ", ".join(part for part in parts if part)
-
-
-def _shown(value: object) -> str:
-    return "unknown" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _effects(before: _Side, after: _Side, first: Row, second: Row) -> Iterator[Row]:

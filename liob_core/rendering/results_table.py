@@ -36,14 +36,26 @@ MEASURES = (
     Measure("judge_score", "judge_score", "Judge"),
     Measure("kld_mean", "ln_ratio", "Closeness, KLD"),
 )
+# Beside them where the engine's own memory is not known.
+_WHOLE_MACHINE = (
+    Measure("peak_system_ram_bytes", label="System memory"),
+    Measure("cpu_peak_pct_mean", label="CPU peaks"),
+)
 
 
-def results_columns() -> list[Column]:
+def measures_of(table: pd.DataFrame) -> tuple[Measure, ...]:
+    """The numeric columns that a run's table has something to say in, and those that people expect."""
+    if table["peak_memory_bytes"].notna().any():
+        return MEASURES
+    return (*MEASURES, *(one for one in _WHOLE_MACHINE if table[one.metric].notna().any()))
+
+
+def results_columns(table: pd.DataFrame) -> list[Column]:
     """The headings, with the metrics' explanations and formulas."""
     return [
         Column(label="Variant", is_number=False),
         Column(label="True bits", hint=_explained("bpw")),
-        *(Column(label=measure.label, hint=_explained(measure.metric)) for measure in MEASURES),
+        *(Column(label=measure.label, hint=_explained(measure.metric)) for measure in measures_of(table)),
     ]
 
 
@@ -67,7 +79,9 @@ def results_rows(table: pd.DataFrame, ordered: pd.DataFrame, look: Look) -> list
             swatch=colours[row["variant"]],
             diamond=is_reference,
         )
-        rows.append([first, _bits(row), *(_measured(row, measure, unknown) for measure in MEASURES)])
+        rows.append(
+            [first, _bits(row), *(_measured(row, measure, unknown) for measure in measures_of(table))]
+        )
     return rows
 
 

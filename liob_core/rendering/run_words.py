@@ -21,7 +21,7 @@ def how(facts: RunFacts) -> str:
     """How the run was made: requests, blocks, prompts, engine, settings."""
     parts = [
         f"{facts.n_samples} requests" if facts.n_samples else _without_requests(facts),
-        f"{facts.n_blocks} blocks" if facts.n_blocks and facts.n_samples else None,
+        _blocks(facts.n_blocks) if facts.n_samples else None,
         f"{facts.n_suite_prompts} prompts of {facts.suite}{_seeds(facts)}" if facts.suite else None,
         f"{facts.engine} {facts.engine_version or ''}".strip() if facts.n_samples else None,
         f"context {facts.n_ctx}" if facts.n_ctx else None,
@@ -47,3 +47,7 @@ def _seeds(facts: RunFacts) -> str:
 
 def _day(facts: RunFacts) -> str | None:
     return f"{facts.created_utc:%d %b %Y}" if facts.created_utc is not None else None
+
+
+def _blocks(n_blocks: int | None) -> str | None:
+    return f"{n_blocks} block{'s' if n_blocks != 1 else ''}" if n_blocks else None

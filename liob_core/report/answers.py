@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from liob_core.analysis.answers import PromptFacts, answers, prompt_facts, prompts
+from liob_core.analysis.answers import PromptFacts, answers, left_out, prompt_facts, prompts
 from liob_core.charts.theme import LIGHT, variant_colours
 from liob_core.rendering.answer import body_html, head_html, text_of
 from liob_core.rendering.text import as_html
@@ -18,6 +18,10 @@ def answers_html(db: Path, run_id: str) -> str:
     asked = prompts(db, run_id)
     if asked.empty:
         return '<p class="quiet">This run asked no prompts.</p>'
+    missing = left_out(db, run_id)
+    if missing:
+        told = f"{len(asked)} prompts were answered; the {missing} were left out before this run came here."
+        return f'<p class="quiet">{as_html(told)}</p>'
     shown = asked.head(MOST_PROMPTS)
     parts = [
         _prompt_html(db, run_id, row, is_open=place < _N_OPEN)

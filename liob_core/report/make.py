@@ -1,8 +1,9 @@
-"""The report of a run: Overview, Results and Answers as one HTML file, and its summary as a picture."""
+"""The report of a run: Overview, Results, Quality and Answers as one HTML file, and a picture of it."""
 
 from dataclasses import dataclass
 from pathlib import Path
 
+from liob_core import __version__
 from liob_core.analysis.overview import Headline, headline
 from liob_core.analysis.results import block_rates, latencies, memory_parts, results_table, warnings
 from liob_core.analysis.runs import RunFacts, run_facts
@@ -23,6 +24,7 @@ from liob_core.rendering.table import table_html
 from liob_core.rendering.text import as_html
 from liob_core.report.answers import answers_html
 from liob_core.report.html import bullets, document, figure, section
+from liob_core.report.quality import quality_html
 from liob_core.report.summary import summary_png
 from liob_core.store.journal import write_atomic
 
@@ -59,12 +61,15 @@ def _page(db: Path, facts: RunFacts, answer: Headline, trade: Picture) -> str:
     table = results_table(db, facts.run_id)
     caveats = warnings(db, facts.run_id)
     nothing = ["Nothing that LIOB looks for: no failures, no busy neighbours, no uneven blocks."]
-    rows = table_html(results_columns(), results_rows(table, table, LIGHT), caption="Results per variant")
+    rows = table_html(
+        results_columns(table), results_rows(table, table, LIGHT), caption="Results per variant"
+    )
     command = f"<p>Use it: <code>{as_html(answer.command)}</code></p>" if answer.command else ""
     overview = (
         f'<header><div class="quiet">{as_html(kicker(facts))}</div><h1>{as_html(answer.sentence)}</h1>'
         f"<p>{as_html(answer.detail)}</p></header>"
-        '<nav><a href="#results">How fast, how big?</a><a href="#answers">What did they say?</a></nav>'
+        '<nav><a href="#results">How fast, how big?</a><a href="#quality">How close, how good?</a>'
+        '<a href="#answers">What did they say?</a></nav>'
         f"{figure(trade, width=WIDTH)}{rows}{bullets(answer.evidence)}{command}"
     )
     return document(
@@ -72,10 +77,17 @@ def _page(db: Path, facts: RunFacts, answer: Headline, trade: Picture) -> str:
         overview
         + section("caveats", "What could make this wrong", bullets(caveats or nothing))
         + section("results", "How fast, how big?", *_results(db, facts))
+        + section("quality", "How close, how good?", *quality_html(db, facts))
         + section("answers", "What did they say?", answers_html(db, facts.run_id))
         + f"<footer><p>{as_html(how(facts))}</p>"
-        f"<p>Measured with LIOB {as_html(facts.liob_version or '')}.</p></footer>",
+        f"<p>{as_html(_made_with(facts))}</p></footer>",
     )
+
+
+def _made_with(facts: RunFacts) -> str:
+    if facts.liob_version:
+        return f"Measured with LIOB {facts.liob_version}."
+    return f"Not measured with LIOB; read and shown by LIOB {__version__}."
 
 
 def _trade(db: Path, facts: RunFacts, answer: Headline) -> Picture:

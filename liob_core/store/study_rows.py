@@ -20,7 +20,7 @@ _MB = 2**20
 # Its limit of an answer's tokens; an answer of that length was cut off there.
 _MAX_TOKENS = 512
 _SUITE = "original study"
-_JUDGE = "judge of the original study"
+_JUDGE = "Judge of the original study"
 JUDGE_KEY = "original-study"
 _NOT_PUBLISHED = "the original study did not publish it"
 _UNKNOWN = ("ttfot_ms", "tpot_ms", "e2e_ms", "prefill_tps", "decode_tps_client", "output_tps", "overhead_ms")

@@ -1,30 +1,17 @@
 """How close each variant is to the reference: the ladder, the table, and what limits both."""
 
-import json
-from typing import Any
-
 import pandas as pd
 import streamlit as st
 
-from liob_core.analysis import words
-from liob_core.analysis.cache_costs import cache_type
 from liob_core.charts.quality_pictures import ladder_picture
-from liob_core.charts.theme import variant_colours
-from liob_core.metrics import METRICS
+from liob_core.rendering.closeness_table import TWO_ERRORS, closeness_columns, closeness_rows
 from liob_core.ui import reads
 from liob_core.ui.blocks import show_unknown, show_warnings
 from liob_core.ui.pictures import show_picture
 from liob_core.ui.run_view import RunView
 from liob_core.ui.style import current_look
-from liob_core.ui.table import Cell, Column, Note, show_table
+from liob_core.ui.table import show_table
 from liob_core.ui.text import literal
-
-Row = dict[Any, Any]
-_LOOKS = {"better": "better", "worse": "worse", "not distinguishable": "same"}
-_TWO_ERRORS = (
-    "The first error is clustered by window and counts for verdicts; the one in brackets takes tokens as "
-    "independent, as llama.cpp's own tool prints it."
-)
 
 
 def show_closeness(view: RunView) -> None:
@@ -37,8 +24,9 @@ def show_closeness(view: RunView) -> None:
     if table["kld_mean"].notna().any():
         picture = ladder_picture(table, facts, current_look(), origin=view.origin)
         show_picture(picture, file_stem=view.file_stem)
-    _show_table(table)
-    st.caption(literal(f"{facts['basis']}. {facts['build']}. {_TWO_ERRORS}"))
+    columns, rows = closeness_columns(table), closeness_rows(table, current_look())
+    show_table(columns, rows, caption="Closeness per variant")
+    st.caption(literal(f"{facts['basis']}. {facts['build']}. {TWO_ERRORS}"))
     show_warnings(facts["notes"])
 
 
@@ -47,101 +35,3 @@ def _why_missing(table: pd.DataFrame) -> str:
         return "not measured in this run; add the task Closeness to a new benchmark"
     failed = table.to_dict("records")[0]
     return f"{failed['variant']} ended as {failed['ending']}: {failed['reason']}"
-
-
-def _show_table(table: pd.DataFrame) -> None:
-    has_caches = table["kv_type_k"].nunique() > 1 or table["kv_type_v"].nunique() > 1
-    columns = [
-        Column(label="Variant", is_number=False),
-        Column(label="True bits", hint=METRICS["bpw"].explanation),
-        *([Column(label="KV cache", hint="Its type, and the memory predicted for it")] if has_caches else []),
-        _column("ppl", "Perplexity"),
-        _column("ln_ratio", "ln PPL ratio"),
-        _column("kld_mean", "KLD, nats"),
-        Column(label="KLD tail", hint="The divergence that 99 % of the tokens stay below, and the largest"),
-        _column("same_top", "Same top"),
-        Column(label="Change of p", hint="Mean and RMS change of the correct token's probability"),
-        Column(label="Prefill, tok/s", hint="Of these very passes at this window size"),
-    ]
-    rows = table.to_dict("records")
-    ladder = table.sort_values("bpw", ascending=False, kind="stable", na_position="last")
-    reference = next((str(row["variant"]) for row in rows if row["is_reference"]), None)
-    colours = variant_colours([str(label) for label in ladder["variant"]], reference, current_look())
-    cells = [_row(row, colours[row["variant"]], has_caches=has_caches) for row in rows]
-    show_table(columns, cells, caption="Closeness per variant")
-
-
-def _column(metric: str, label: str) -> Column:
-    known = METRICS[metric]
-    return Column(label=label, hint=f"{known.label}: {known.explanation} Formula: {known.formula}")
-
-
-def _row(row: Row, colour: str, *, has_caches: bool) -> list[Cell]:
-    is_reference = bool(row["is_reference"])
-    notes = [Note("reference")] if is_reference else []
-    if row["ending"] not in {"done", "stopped"}:
-        notes.append(Note(str(row["ending"]), "worse"))
-    first = Cell(
-        text=row["variant"],
-        notes=tuple(notes),
-        hint=row["reason"] if isinstance(row["reason"], str) else "",
-        swatch=colour,
-        diamond=is_reference,
-    )
-    bits = Cell(text=words.UNKNOWN if pd.isna(row["bpw"]) else f"{row['bpw']:.2f}")
-    verdict = Note(row["words"], _LOOKS.get(row["verdict"], "")) if not is_reference else None
-    return [
-        first,
-        bits,
-        *([_cache(row)] if has_caches else []),
-        _estimate(row, "ppl", "ppl"),
-        _estimate(row, "ln_ratio", "ln_ratio", verdict),
-        _estimate(row, "kld_mean", "kld"),
-        _pair(row, "kld_p99", "kld_max", "99 %", "largest"),
-        _estimate(row, "same_top", "same_top", is_share=True),
-        _pair(row, "delta_p_mean", "delta_p_rms", "mean", "RMS", is_share=True),
-        _rate(row),
-    ]
-
-
-def _rate(row: Row) -> Cell:
-    if pd.isna(row["prefill_tps"]):
-        return Cell(text=words.UNKNOWN, hint=_why(row, "prefill_tps"))
-    return Cell(text=words.three_digits(row["prefill_tps"]), hint=f"{row['prefill_tps']!r}")
-
-
-def _cache(row: Row) -> Cell:
-    return Cell(text=cache_type(row), notes=(Note(words.memory(row["need_kv_bytes"])),))
-
-
-def _estimate(
-    row: Row, metric: str, error: str, verdict: Note | None = None, *, is_share: bool = False
-) -> Cell:
-    """A mean, both of its errors under it, and what may be said of it."""
-    value = row[metric]
-    if pd.isna(value):
-        return Cell(text=words.UNKNOWN, hint=_why(row, metric))
-    shown = _percent if is_share else words.three_digits
-    clustered, iid = row[f"{error}_se"], row[f"{error}_se_iid"]
-    errors = f"± {shown(clustered)} ({shown(iid)})" if not pd.isna(clustered) else f"± — ({shown(iid)})"
-    notes = (Note(errors), verdict) if verdict is not None else (Note(errors),)
-    return Cell(text=shown(value), notes=notes, hint=f"{value!r} ({metric})")
-
-
-def _pair(row: Row, first: str, second: str, name: str, other: str, *, is_share: bool = False) -> Cell:
-    if pd.isna(row[second]):
-        return Cell(text=words.UNKNOWN, hint=_why(row, second))
-    shown = _percent if is_share else words.three_digits
-    hint = f"{name} {row[first]!r}, {other} {row[second]!r}"
-    return Cell(text=shown(row[first]), notes=(Note(f"{other} {shown(row[second])}"),), hint=hint)
-
-
-def _percent(share: float) -> str:
-    return words.UNKNOWN if pd.isna(share) else f"{share * 100:.2f} %"
-
-
-def _why(row: Row, metric: str) -> str:
-    """Why a figure is unknown, as it was stored."""
-    reasons = json.loads(row["unknown"]) if isinstance(row["unknown"], str) else {}
-    reason = reasons.get(metric) or row["reason"]
-    return reason if isinstance(reason, str) else "not measured"

@@ -19,6 +19,15 @@ EXAMPLES = {
         "SELECT variant, metric, kind, estimate, ci_low, ci_high, p_holm, verdict, reason\n"
         "FROM paired_deltas\nORDER BY run_id DESC, metric, variant"
     ),
+    "How close, and what judges say": (
+        "SELECT variant, metric, estimate, ci_low, ci_high, n, verdict, reason\n"
+        "FROM paired_deltas\nWHERE metric IN ('ln_ratio', 'judge_score', 'judge_win_share')\n"
+        "ORDER BY run_id DESC, metric, variant"
+    ),
+    "Machines and who measured": (
+        "SELECT cpu_name, kind, engine, count(*) AS n_runs, sum(n_samples) AS n_samples\n"
+        "FROM runs LEFT JOIN machines USING (machine_id)\nGROUP BY ALL\nORDER BY n_samples DESC"
+    ),
     "How requests ended": (
         "SELECT run_id, variant, outcome, count(*) AS n, any_value(reason) AS an_example\n"
         "FROM samples\nWHERE NOT warmup\nGROUP BY ALL\nORDER BY run_id DESC, variant, n DESC"

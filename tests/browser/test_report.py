@@ -50,8 +50,8 @@ def test_report_is_whole_offline(report: Path, offline: tuple[Page, list[str], l
     page, asked, errors = offline
     page.goto(report.as_uri())
 
-    expect(page.locator(".chart[data-live=yes]")).to_have_count(6)
-    assert page.locator(".chart svg").count() == 6
+    expect(page.locator(".chart[data-live=yes]")).to_have_count(7)
+    assert page.locator(".chart svg").count() == 7
     page.locator(".chart").nth(1).locator("path[aria-roledescription=point]").first.hover()
     expect(page.locator("#vg-tooltip-element")).to_contain_text("F16")
     assert page.evaluate("window.owned") is None
@@ -66,7 +66,7 @@ def test_report_reads_without_scripts_and_prints(report: Path, chromium: Browser
     context = chromium.new_context(java_script_enabled=False, offline=True)
     page = context.new_page()
     page.goto(report.as_uri())
-    expect(page.locator(".chart svg")).to_have_count(6)
+    expect(page.locator(".chart svg")).to_have_count(7)
     pdf = page.pdf(path=tmp_path / "report.pdf", format="A4")
     context.close()
     assert 2 <= len(re.findall(rb"/Type\s*/Page\b", pdf)) <= 8

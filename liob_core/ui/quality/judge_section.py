@@ -6,17 +6,22 @@ import pandas as pd
 import streamlit as st
 
 from liob_core.charts.quality_pictures import judge_picture, score_map
-from liob_core.quality.judge.people import PEOPLE
+from liob_core.rendering.judge_tables import (
+    MODES,
+    calibration_table,
+    calibration_words,
+    pairs_table,
+    reliability,
+    scores_table,
+)
 from liob_core.types import JudgeMode
 from liob_core.ui import selection
 from liob_core.ui.blocks import show_unknown
 from liob_core.ui.pictures import show_picture
-from liob_core.ui.quality.judge_tables import show_calibration, show_pairs, show_scores
 from liob_core.ui.run_view import RunView
 from liob_core.ui.style import current_look
+from liob_core.ui.table import show_table
 from liob_core.ui.text import literal
-
-_MODES = {JudgeMode.SINGLE: "scores from 1 to 10", JudgeMode.PAIRWISE: "pairs against the reference"}
 
 
 def show_judges(view: RunView) -> None:
@@ -41,51 +46,56 @@ def _why_missing(view: RunView) -> str:
 
 def _name(row: dict[Any, Any]) -> str:
     verdict = "" if row["gives_verdict"] else " · no verdict"
-    return f"{row['judge']} · {_MODES[row['mode']]}{verdict}"
+    return f"{row['judge']} · {MODES[row['mode']]}{verdict}"
 
 
 def _show_judge(view: RunView, judge: dict[Any, Any]) -> None:
     is_single = judge["mode"] == JudgeMode.SINGLE
-    st.markdown(f"**{literal(judge['judge'])}**: {_MODES[judge['mode']]}")
+    st.markdown(f"**{literal(judge['judge'])}**: {MODES[judge['mode']]}")
     _say_calibration(judge)
-    show_calibration(view.frame("calibration", judge["judge_key"], judge["mode"]))
+    _show_calibration(view.frame("calibration", judge["judge_key"], judge["mode"]))
     table = view.frame("judge_scores" if is_single else "judge_pairs", judge["judge_key"])
     if table.empty or not judge["n_judged"]:
         show_unknown("Opinions", "the judging ended before the first answer; judge again to do the rest")
         return
     look = current_look()
     show_picture(judge_picture(table, judge, look, origin=view.origin), file_stem=view.file_stem)
-    (show_scores if is_single else show_pairs)(table, look)
-    st.caption(literal(_reliability(judge, table)))
+    if is_single:
+        show_table(*scores_table(table, look), caption="Judge scores per variant")
+    else:
+        show_table(*pairs_table(table, look), caption="Pairs against the reference per variant")
+    st.caption(literal(reliability(judge, table)))
     if is_single and judge["gives_verdict"]:
         _show_categories(view, judge)
 
 
 def _say_calibration(judge: dict[Any, Any]) -> None:
     """Whether its verdicts count, before anything that it says."""
+    told = literal(calibration_words(judge))
     if judge["gives_verdict"]:
-        st.markdown(f":material/verified: {literal(judge['sentence'].capitalize())}.")
+        st.markdown(f":material/verified: {told}")
+    else:
+        st.warning(told, icon=":material/gavel:")
+
+
+def _show_calibration(items: pd.DataFrame) -> None:
+    """How many questions with a known answer were right, by kind, and each of them folded."""
+    if items.empty:
         return
-    st.warning(
-        f"This judge gives no verdict because it failed its calibration: {literal(judge['sentence'])}."
-        if judge["n_items"]
-        else f"This judge gives no verdict: it was {literal(judge['sentence'].split(',', maxsplit=1)[0])}.",
-        icon=":material/gavel:",
-    )
-
-
-def _reliability(judge: dict[Any, Any], table: pd.DataFrame) -> str:
-    """The judge's own failures and, of pairs, how often the order decided."""
-    n_failed = judge["n_judged"] - judge["n_scored"]
-    if judge["judge_key"] == PEOPLE:
-        return f"People skipped {n_failed} of {judge['n_judged']} pairs; each vote is on two unnamed answers."
-    parts = [f"The judge failed on {n_failed} of {judge['n_judged']} answers; such an answer has no score"]
-    if judge["mode"] == JudgeMode.PAIRWISE:
-        n_asked, n_same = int(table["n_asked"].sum()), int(table["n_same_order"].sum())
-        if n_asked:
-            parts.append(f"it said the same in both orders on {n_same} of {n_asked} pairs")
-    parts.append("answers that failed by themselves (empty, cut off, a loop) were not shown to it")
-    return "; ".join(parts) + "."
+    show_table(*calibration_table(items), caption="Calibration of the judge")
+    with st.expander("Every calibration question", icon=":material/quiz:"):
+        st.dataframe(
+            items[["item_id", "item_kind", "expected", "got", "is_right", "state"]],
+            hide_index=True,
+            column_config={
+                "item_id": "Question",
+                "item_kind": "Kind",
+                "expected": "Right answer",
+                "got": "The judge said",
+                "is_right": "Right",
+                "state": "State",
+            },
+        )
 
 
 def _show_categories(view: RunView, judge: dict[Any, Any]) -> None:

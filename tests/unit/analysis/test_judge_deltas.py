@@ -105,7 +105,7 @@ def test_pairs_give_the_share_of_wins_less_losses(writer):
 def judge_cells(writer):
     """What the table of results shows of the judge, by variant."""
     table = results_table(writer.close(), writer.run_id)
-    column = [column.label for column in results_columns()].index("Judge")
+    column = [column.label for column in results_columns(table)].index("Judge")
     rows = results_rows(table, table, LIGHT)
     return {row[0].text: row[column] for row in rows}
 

@@ -44,16 +44,22 @@ def test_report_holds_every_part_and_fetches_nothing(db: Path, tmp_path: Path) -
     report = write_report(db, RUN, tmp_path / "new" / "r.html")
     page = report.html.read_text()
 
-    for part in ("What could make this wrong", "How fast, how big?", "What did they say?", "Test CPU"):
+    for part in (
+        "What could make this wrong",
+        "How fast, how big?",
+        "How close, how good?",
+        "What did they say?",
+        "Test CPU",
+    ):
         assert part in page
     markup = re.sub(r"<script>.*?</script>", "", page, flags=re.S)
-    assert markup.count('class="chart"') == markup.count("<svg ") == 6
+    assert markup.count('class="chart"') == markup.count("<svg ") == 7
     assert report.png is not None
     assert report.png.read_bytes().startswith(b"\x89PNG")
     assert {path.name for path in report.html.parent.iterdir()} == {"r.html", "r.png"}
     reader = Reader()
     reader.feed(markup)
-    assert reader.addresses == {"#results", "#answers"}
+    assert reader.addresses == {"#results", "#quality", "#answers"}
     assert reader.tags.isdisjoint({"link", "img", "image", "iframe", "object", "embed", "base", "use"})
     assert "default-src 'none'" in page
 
@@ -66,7 +72,7 @@ def test_text_of_models_and_files_is_inert(db: Path, tmp_path: Path) -> None:
     assert "&lt;script&gt;alert(1)" in markup
     assert "<img" not in markup
     assert "Q4<script>" not in markup
-    assert markup.count("<script") == markup.count('<script type="application/json"') == 6
+    assert markup.count("<script") == markup.count('<script type="application/json"') == 7
 
 
 def test_report_of_a_run_without_samples(writer: RunWriter, tmp_path: Path) -> None:

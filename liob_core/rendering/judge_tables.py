@@ -1,14 +1,15 @@
-"""The tables of a judge: what it got right beforehand, and what it says per variant."""
+"""The tables and the words of a judge: what it got right beforehand, and what it says per variant."""
 
 from typing import Any
 
 import pandas as pd
-import streamlit as st
 
 from liob_core.analysis import words
 from liob_core.charts.theme import Look, variant_colours
-from liob_core.types import JudgeState
-from liob_core.ui.table import Cell, Column, Note, show_table
+from liob_core.quality.judge.people import PEOPLE
+from liob_core.rendering.table import Cell, Column, Note
+from liob_core.store.study_rows import JUDGE_KEY
+from liob_core.types import JudgeMode, JudgeState
 
 Row = dict[Any, Any]
 _LOOKS = {"better": "better", "worse": "worse", "not distinguishable": "same"}
@@ -35,10 +36,38 @@ _OWN = Column(
 _AGAINST = Column(label="Against the reference", hint="Over the prompts that were scored for both")
 
 
-def show_calibration(items: pd.DataFrame) -> None:
-    """How many questions with a known answer were right, by kind, and each of them folded."""
-    if items.empty:
-        return
+MODES = {JudgeMode.SINGLE: "scores from 1 to 10", JudgeMode.PAIRWISE: "pairs against the reference"}
+
+Table = tuple[list[Column], list[list[Cell]]]  # the headings and the rows
+
+
+def calibration_words(judge: Row) -> str:
+    """Whether its verdicts count, before anything that it says; `judge` is a row of `judged.judges`."""
+    if judge["gives_verdict"]:
+        return f"{judge['sentence'].capitalize()}."
+    if judge["n_items"]:
+        return f"This judge gives no verdict because it failed its calibration: {judge['sentence']}."
+    return f"This judge gives no verdict: {judge['sentence'].split(',', maxsplit=1)[0]}."
+
+
+def reliability(judge: Row, table: pd.DataFrame) -> str:
+    """The judge's own failures and, of pairs, how often the order decided."""
+    n_failed = judge["n_judged"] - judge["n_scored"]
+    if judge["judge_key"] == PEOPLE:
+        return f"People skipped {n_failed} of {judge['n_judged']} pairs; each vote is on two unnamed answers."
+    if judge["judge_key"] == JUDGE_KEY:
+        return "Scores as they were published; answers that were cut off are among them."
+    parts = [f"The judge failed on {n_failed} of {judge['n_judged']} answers; such an answer has no score"]
+    if judge["mode"] == JudgeMode.PAIRWISE:
+        n_asked, n_same = int(table["n_asked"].sum()), int(table["n_same_order"].sum())
+        if n_asked:
+            parts.append(f"it said the same in both orders on {n_same} of {n_asked} pairs")
+    parts.append("answers that failed by themselves (empty, cut off, a loop) were not shown to it")
+    return "; ".join(parts) + "."
+
+
+def calibration_table(items: pd.DataFrame) -> Table:
+    """How many questions with a known answer were right, by kind."""
     columns = [
         Column(label="Calibration", is_number=False, hint="Questions whose right answer is known"),
         Column(label="Right"),
@@ -51,23 +80,10 @@ def show_calibration(items: pd.DataFrame) -> None:
         n_failed = int((group["state"] != JudgeState.SCORED).sum())
         right = Cell(text=f"{n_right} of {n}", bar=(n_right / n, 1 - n_right / n))
         rows.append([Cell(text=name, hint=hint, notes=(Note(hint),)), right, Cell(text=str(n_failed))])
-    show_table(columns, rows, caption="Calibration of the judge")
-    with st.expander("Every calibration question", icon=":material/quiz:"):
-        st.dataframe(
-            items[["item_id", "item_kind", "expected", "got", "is_right", "state"]],
-            hide_index=True,
-            column_config={
-                "item_id": "Question",
-                "item_kind": "Kind",
-                "expected": "Right answer",
-                "got": "The judge said",
-                "is_right": "Right",
-                "state": "State",
-            },
-        )
+    return columns, rows
 
 
-def show_scores(table: pd.DataFrame, look: Look) -> None:
+def scores_table(table: pd.DataFrame, look: Look) -> Table:
     """One row a variant, the reference first: mean score, coverage, difference with its verdict."""
     columns = [
         Column(label="Variant", is_number=False),
@@ -87,10 +103,10 @@ def show_scores(table: pd.DataFrame, look: Look) -> None:
         ]
         for row in table.to_dict("records")
     ]
-    show_table(columns, rows, caption="Judge scores per variant")
+    return columns, rows
 
 
-def show_pairs(table: pd.DataFrame, look: Look) -> None:
+def pairs_table(table: pd.DataFrame, look: Look) -> Table:
     """One row a variant but the reference: wins, ties, losses, coverage, order, lengths, verdict."""
     columns = [
         Column(label="Variant", is_number=False),
@@ -116,7 +132,7 @@ def show_pairs(table: pd.DataFrame, look: Look) -> None:
         ]
         for row in table.to_dict("records")
     ]
-    show_table(columns, rows, caption="Pairs against the reference per variant")
+    return columns, rows
 
 
 def _colours(table: pd.DataFrame, look: Look) -> dict[str, str]:
