@@ -52,7 +52,9 @@ _PROMPTS = f"""
         ) AS n_judged_otherwise
         FROM opinions AS mine LEFT JOIN opinions AS other
             ON other.prompt_id = mine.prompt_id AND other.judge_key = mine.judge_key
-            AND other.mode = mine.mode AND other.variant = (SELECT variant FROM raw.variants WHERE run_id = $run_id AND is_reference)
+            AND other.mode = mine.mode AND other.variant = (
+                SELECT variant FROM raw.variants WHERE run_id = $run_id AND is_reference
+            )
         GROUP BY mine.prompt_id
     )
     SELECT
@@ -64,7 +66,9 @@ _PROMPTS = f"""
     FROM counted LEFT JOIN raw.prompts AS prompts
         ON prompts.run_id = $run_id AND prompts.prompt_id = counted.prompt_id
     LEFT JOIN judged ON judged.prompt_id = counted.prompt_id
-    ORDER BY n_flips DESC, n_judged_otherwise DESC, n_other_text DESC, n_unusable DESC, prompts.position, counted.prompt_id
+    ORDER BY
+        n_flips DESC, n_judged_otherwise DESC, n_other_text DESC, n_unusable DESC, prompts.position,
+        counted.prompt_id
     LIMIT 2000
 """  # noqa: S608 - no text from outside
 
