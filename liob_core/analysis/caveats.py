@@ -218,8 +218,8 @@ def _prompts(run: Row, _: list[Row]) -> Iterator[str]:
         yield "Each file was prompted with its own template, so the variants did not get the same bytes."
     if run["temperature"]:
         yield (
-            f"Answers were sampled at temperature {run['temperature']:g}: checks passed are those of the first "
-            f"of {run['suite_repeats']} seeds, and Quality has the mean over all."
+            f"Answers were sampled at temperature {run['temperature']:g}: checks passed are those of the "
+            f"first of {run['suite_repeats']} seeds, and Quality has the mean over all."
         )
 
 
