@@ -4,7 +4,7 @@ import html
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from liob_core.rendering.text import as_html
+from liob_core.rendering.text import as_html, markdown_cell
 
 _MARKS = {"better": "▲", "worse": "▼", "same": "○", "unknown": "—"}
 
@@ -90,10 +90,10 @@ def note_html(note: Note) -> str:
 def as_markdown(columns: Sequence[Column], rows: Sequence[Sequence[Cell]]) -> str:
     """The same table for pasting elsewhere, as Markdown."""
     lines = [
-        "| " + " | ".join(column.label for column in columns) + " |",
+        "| " + " | ".join(markdown_cell(column.label) for column in columns) + " |",
         "|" + "|".join("---:" if column.is_number else "---" for column in columns) + "|",
     ]
     for row in rows:
         texts = (", ".join([cell.text, *(note.text for note in cell.notes)]) for cell in row)
-        lines.append("| " + " | ".join(text.replace("|", "\\|") for text in texts) + " |")
+        lines.append("| " + " | ".join(map(markdown_cell, texts)) + " |")
     return "\n".join(lines)

@@ -43,6 +43,12 @@ def markdown_html(text: str) -> str:
     return str(_MARKDOWN.render(visible(text)))
 
 
+def markdown_cell(text: str) -> str:
+    """`text` in one line of a Markdown table: no cell ends early, no HTML, link or picture begins."""
+    line = " ".join(visible(text).split())
+    return re.sub(r"([|\[\]`\\])", r"\\\1", line).replace("<", "&lt;")
+
+
 def literal(text: str) -> str:
     """`text` for places where Streamlit reads Markdown (labels, captions), with its marks escaped."""
     return re.sub(r"([\\`*_{}\[\]<>#$~|!]|:(?=[\w/]))", r"\\\1", visible(text))

@@ -4,6 +4,8 @@ The connection is read-only, touches no other file and no network, and its confi
 whatever is asked, nothing is written, attached, installed or read from elsewhere.
 """
 
+import os
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -66,14 +68,34 @@ def ask(db: Path, sql: str, *, timeout_s: float = TIMEOUT_S, max_rows: int = MAX
 @contextmanager
 def _open(db: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     """A connection with limits of its own; one to the file itself would have to share those of the pages."""
-    with connection.read(db):  # waits for a writer, and makes sure that the file is LIOB's
-        quoted = str(db).replace("'", "''")
+    with (
+        connection.read(db),  # waits for a writer, and makes sure that the file is LIOB's
+        tempfile.TemporaryDirectory(prefix="liob-") as folder,
+    ):
+        quoted = str(_neutral(db, Path(folder))).replace("'", "''")
         with duckdb.connect(":memory:", config=_CONFIG) as con:
             con.execute(f"ATTACH '{quoted}' AS liob (READ_ONLY)")
             con.execute("USE liob")
             con.execute("SET enable_external_access = false")
             con.execute("SET lock_configuration = true")
             yield con
+
+
+def _neutral(db: Path, folder: Path) -> Path:
+    """The same file under a name that tells nothing of the server, as questions about DuckDB itself show it.
+
+    Where no such link can be made it is the file's own name.
+    """
+    alias = folder / "liob.duckdb"
+    for end in ("", ".wal"):  # what a killed writer left in the log belongs to the file
+        source = Path(f"{db.resolve()}{end}")
+        if not source.exists():
+            continue
+        try:
+            os.link(source, f"{alias}{end}")
+        except OSError:  # the folder is on another disk; a symbolic link would be followed and told
+            return db
+    return alias
 
 
 def _single_select(sql: str) -> str:

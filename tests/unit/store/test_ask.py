@@ -91,6 +91,30 @@ def test_no_other_file_and_no_address_is_read(db: Path, tmp_path: Path, source: 
     assert "s3cret" not in str(refused.value)
 
 
+def test_nothing_tells_where_the_file_is(db: Path) -> None:
+    for sql in (
+        "SELECT * FROM duckdb_databases()",
+        "SELECT * FROM pragma_database_list",
+        "SELECT name, value FROM duckdb_settings()",
+        "SELECT current_setting('allowed_paths') AS a, current_database() AS b",
+        "SELECT nothing_like_it FROM results",
+    ):
+        try:
+            told = ask(db, sql).frame.to_csv()
+        except UsageError as error:
+            told = str(error)
+        assert str(db.parent) not in told, sql
+        assert db.parent.name not in told, sql
+
+
+def test_file_on_another_disk_is_asked_under_its_own_name(db: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError
+
+    monkeypatch.setattr("os.link", refuse)
+    assert len(ask(db, "FROM range(3)").frame) == 3
+
+
 def test_configuration_cannot_be_changed_from_within_a_question(db: Path) -> None:
     with pytest.raises(UsageError):
         ask(db, "SELECT set_config('enable_external_access', 'true')")
