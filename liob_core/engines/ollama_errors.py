@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import httpx
 
 from liob_core.engines.ollama_host import OllamaHost
-from liob_core.engines.ollama_lines import KEPT_CHARS, bad_reply, read_object
+from liob_core.engines.ollama_lines import KEPT_CHARS, bad_reply, read_object, storable
 from liob_core.engines.stream import told_failure
 from liob_core.errors import EngineFailure
 from liob_core.types import JsonValue, Outcome
@@ -37,7 +37,7 @@ NO_THINKING = "does not support thinking"
 def told(error: JsonValue, status: int | None = None) -> EngineFailure:
     """The failure that an `error` of Ollama's tells; in it may lie another one, as JSON in a string."""
     failure = told_failure(error)
-    reason = str(failure)
+    reason = storable(str(failure))
     text = reason.lower()
     if failure.outcome is Outcome.CONTEXT_EXCEEDED or any(mark in text for mark in CONTEXT):
         return EngineFailure(Outcome.CONTEXT_EXCEEDED, reason)

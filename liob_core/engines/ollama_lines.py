@@ -83,15 +83,15 @@ class StreamLine(BaseModel):
         """The text that this line adds to the answer; a tool call is shown as the JSON it is."""
         text = (self.response or "") + ((self.message.content or "") if self.message else "")
         calls = self.tool_calls or (self.message.tool_calls if self.message else None)
-        return _storable(text + (json.dumps(calls, ensure_ascii=False) if calls else ""))
+        return storable(text + (json.dumps(calls, ensure_ascii=False) if calls else ""))
 
     @property
     def thoughts(self) -> str:
         """The text that this line adds to the thinking."""
-        return _storable((self.thinking or "") + ((self.message.thinking or "") if self.message else ""))
+        return storable((self.thinking or "") + ((self.message.thinking or "") if self.message else ""))
 
 
-def _storable(text: str) -> str:
+def storable(text: str) -> str:
     """The text with half a surrogate pair, which nothing can store, as a replacement character."""
     if text.isascii():
         return text
