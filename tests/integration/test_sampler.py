@@ -303,3 +303,25 @@ def test_stop_before_start_and_files_are_freed(tmp_path):
 
     if n_open is not None:
         assert len(os.listdir("/proc/self/fd")) == n_open
+
+
+@linux
+def test_process_that_takes_over_is_watched_and_the_peaks_go_on(make_sampler, engine):
+    watcher = make_sampler()
+    watcher.watch((engine.pid,), 0)
+    watcher.mark_loaded()
+    engine.do("80")
+    wait_readings(watcher, 3)
+    first = watcher.peaks().peak_rss_run_bytes
+    other = Engine()
+    try:
+        engine.kill()
+        watcher.follow((other.pid,))
+        wait_readings(watcher, 3)
+        assert watcher.latest().rss_bytes is not None
+        assert watcher.peaks().peak_rss_run_bytes >= first, "what the first one took is not forgotten"
+        other.do("200")
+        wait_readings(watcher, 3)
+        assert watcher.peaks().peak_rss_run_bytes >= 200 * MIB
+    finally:
+        other.kill()
