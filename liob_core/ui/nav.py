@@ -56,6 +56,10 @@ def navigate() -> Show:
     sections: dict[str, list[st.Page]] = {}
     for screen in _open_screens():
         sections.setdefault(screen.section, []).append(_page(screen, _shower(screen)))
+    # The first page has the bare address and no other; its name shall lead there too.
+    first = SCREENS[0]
+    by_name = st.Page(_shower(first), title=first.title, url_path=first.name, visibility="hidden")
+    sections[first.section].append(by_name)
     page = st.navigation(sections)
     if next(_RUNS) == 0 and page.url_path and st.context.url:
         return _ask_again
@@ -97,9 +101,10 @@ def _screen(name: str) -> Screen:
 
 
 def _page(screen: Screen, show: Show) -> st.Page:
-    return st.Page(
-        show, title=screen.title, icon=screen.icon, url_path=screen.name, default=screen is SCREENS[0]
-    )
+    is_first = screen is SCREENS[0]
+    # Streamlit keeps a path for the first page too, though it serves it at none.
+    path = "start" if is_first else screen.name
+    return st.Page(show, title=screen.title, icon=screen.icon, url_path=path, default=is_first)
 
 
 def _ask_again() -> None:

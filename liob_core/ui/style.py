@@ -21,7 +21,7 @@ _CSS = """<style>
 .liob-table .num { text-align: right; }
 .liob-table .txt { text-align: left; }
 .liob-table .note { color: MUTED; font-size: .82rem; white-space: normal; }
-.liob-table .num .note { width: max-content; max-width: 9rem; margin-left: auto; }
+.liob-table .num .note { width: max-content; max-width: 7.6rem; margin-left: auto; }
 .swatch { display: inline-block; width: .7rem; height: .7rem; border-radius: 50%; margin-right: .5rem; }
 .swatch.diamond { border-radius: 1px; transform: rotate(45deg) scale(.88); }
 .liob-better { color: BETTER; } .liob-worse { color: WORSE; } .liob-same, .liob-unknown { color: SAME; }

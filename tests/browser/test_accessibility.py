@@ -35,6 +35,7 @@ def go(page: Page, url: str) -> None:
     page.goto(url)
     expect(page.get_by_role("heading", level=1).first).to_be_visible()
     expect(page.get_by_test_id("stStatusWidget")).to_have_count(0)
+    assert page.get_by_role("dialog").count() == 0, "a box lies over the page"
     # What is about to be replaced is faded for a moment, and then has another contrast.
     expect(page.locator("[data-stale='true']")).to_have_count(0)
     page.wait_for_timeout(600)

@@ -38,6 +38,9 @@ def test_first_visitor_of_a_fresh_server_may_come_by_any_address(page: Page, tmp
         expect(page.get_by_role("heading", level=1)).to_contain_text("How fast, how big?")
         expect(page).to_have_url(re.compile(r"/results\?.*source=sample"))
         expect(page.get_by_role("dialog")).to_have_count(0)
+        page.goto(f"{fresh.url}/overview")  # the first page by its name, not only by the bare address
+        expect(page.get_by_role("heading", level=1)).to_contain_text("F16")
+        expect(page.get_by_role("dialog")).to_have_count(0)
 
 
 def test_wrong_file_is_one_sentence_beside_the_field(page: Page, app: Served, tmp_path: Path) -> None:
