@@ -85,7 +85,7 @@ def test_a_link_shows_what_its_sender_saw(open_page: Open) -> None:
 
 
 @pytest.mark.usefixtures("with_ladder")
-@pytest.mark.parametrize("wrong", ["nan", "-3", "inf", "<b>", "1e999", ""])
+@pytest.mark.parametrize("wrong", ["nan", "1e999", "<b>"])
 def test_a_link_with_nonsense_is_ignored(open_page: Open, wrong: str) -> None:
     app = open_page("tradeoffs", gib=wrong, tps=wrong, loss=wrong, x=wrong, y=wrong)
     assert not app.exception

@@ -59,7 +59,7 @@ def test_welch_covers_where_spreads_differ(rng: Generator) -> None:
 
 
 def test_the_bootstrap_covers_from_where_it_is_used(rng: Generator) -> None:
-    n_runs = 150
+    n_runs = 80
     skewed = rng.exponential(1.0, (n_runs, stats.MIN_BOOTSTRAP_PAIRS)) - 1
     hits = [
         low <= 0 <= high for low, high in (stats.bootstrap_mean(list(values), seed=1) for values in skewed)
