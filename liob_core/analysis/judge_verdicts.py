@@ -22,6 +22,7 @@ from liob_core.analysis.deltas import (
 )
 from liob_core.quality.judge.calibration import passed
 from liob_core.quality.judge.people import PEOPLE
+from liob_core.quality.judge.rubric import HIGHEST_SCORE, LOWEST_SCORE
 from liob_core.store.study_rows import JUDGE_KEY
 from liob_core.types import JudgeState
 
@@ -99,8 +100,9 @@ def score_row(cells: Cells, base: Cells) -> Row:
     interval = mean.interval if mean else None
     row = {
         "mean_score": mean.mean if mean else None,
-        "ci_low": interval.low if interval else None,
-        "ci_high": interval.high if interval else None,
+        # Beyond the scale there is no mean, so cutting the interval there loses no coverage.
+        "ci_low": max(float(LOWEST_SCORE), interval.low) if interval else None,
+        "ci_high": min(float(HIGHEST_SCORE), interval.high) if interval else None,
         **_coverage(cells, _judgeable(cells)),
         **_no_effect(),
     }

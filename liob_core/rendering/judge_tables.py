@@ -188,8 +188,8 @@ def _against(row: Row, unit: str, factor: float, digits: int) -> Cell:
     if row["is_reference"]:
         return Cell(text="reference")
     if pd.isna(row["delta"]):
-        reason = row["reason"] or "no prompt was scored for both"
-        return Cell(text=words.UNKNOWN, notes=(Note(str(reason)),))
+        reason = row["reason"] if isinstance(row["reason"], str) else "no prompt was scored for both"
+        return Cell(text=words.UNKNOWN, notes=(Note(reason),))
     shown = f"{row['delta'] * factor:+.{digits}f}{unit}"
     notes = []
     if not pd.isna(row["delta_low"]):
@@ -197,7 +197,8 @@ def _against(row: Row, unit: str, factor: float, digits: int) -> Cell:
         notes.append(Note(f"{low:+.{digits}f} to {high:+.{digits}f}"))
     if row["verdict"] in _LOOKS:
         notes.append(Note(row["verdict"], _LOOKS[row["verdict"]]))
-    else:
-        verdict = row["verdict"] or "no verdict"
-        notes.append(Note(f"{verdict}: {row['reason']}" if row["reason"] else verdict, "unknown"))
+    elif isinstance(row["verdict"], str):
+        notes.append(Note(f"{row['verdict']}: {row['reason']}", "unknown"))
+    else:  # why this judge gives none stands above the table
+        notes.append(Note("no verdict", "unknown"))
     return Cell(text=shown, notes=tuple(notes))

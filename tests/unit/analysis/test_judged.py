@@ -84,6 +84,12 @@ def test_candidates_failures_count_as_its_own_and_forbid_a_ranking_where_they_di
     assert row["reason"] == "answers without a score differ clearly (40 % against 0 %)"
 
 
+def test_an_interval_of_a_mean_ends_where_the_scale_does() -> None:
+    # 9, 10, 10: mean 9.67, sd 0.577, t(2) 4.303, so +- 1.434.
+    row = score_row(scored(9, 10, 10), scored(9, 10, 10))
+    assert (row["ci_low"], row["ci_high"]) == (pytest.approx(8.2324, abs=1e-4), 10.0)
+
+
 def test_one_prompt_has_no_interval_and_no_verdict() -> None:
     _, mine = rows(scored(5), scored(8))
     assert (mine["delta"], mine["delta_low"], mine["verdict"]) == (-3.0, None, None)
