@@ -7,9 +7,10 @@ from typing import Any
 import duckdb
 
 from liob_core import stats
-from liob_core.analysis import words
+from liob_core.analysis import engine_caveats, words
 from liob_core.analysis.closeness import closeness_failures
 from liob_core.analysis.deltas import NOT_COMPARABLE
+from liob_core.analysis.offload import offload_of
 from liob_core.store.kinds import STUDY
 
 Row = dict[str, Any]
@@ -17,8 +18,6 @@ Rule = Callable[[Row, list[Row]], Iterator[str]]
 
 # Below this a cut-off answer here and there says nothing about the rest.
 _NOTEWORTHY_CUT_OFF = 0.05
-# Nothing but a cache makes the same work so much faster from one block to a later one.
-_SUSPICIOUS_RISE = 2.0
 
 _RUN = """
     SELECT
@@ -85,7 +84,8 @@ def find(con: duckdb.DuckDBPyConnection, run_id: str) -> list[str]:
     if not runs:
         return []
     variants = _rows(con, _VARIANTS, {"run_id": run_id, "not_comparable": NOT_COMPARABLE})
-    found = [sentence for rule in _RULES for sentence in rule(runs[0], variants)]
+    run = {**runs[0], "offload": offload_of(con, run_id)}
+    found = [sentence for rule in _RULES for sentence in rule(run, variants)]
     return [*found, *closeness_failures(con, run_id)]
 
 
@@ -174,15 +174,6 @@ def _leaves_no_core(run: Row, row: Row) -> bool:
     return bool(cores and row["threads"] and row["threads"] >= cores)
 
 
-def _prompt_cache(_: Row, variants: list[Row]) -> Iterator[str]:
-    for row in variants:
-        if (row["prefill_rise"] or 0) > _SUSPICIOUS_RISE:
-            yield (
-                f"{row['variant']}: its prompt rate rose to {row['prefill_rise']:.1f} times that of the "
-                "first block, as it does where a cache serves prompts: the rate is in doubt."
-            )
-
-
 def _blocks(_: Row, variants: list[Row]) -> Iterator[str]:
     timed = [row for row in variants if row["n_blocks"]]
     if timed and max(row["n_blocks"] for row in timed) == 1:
@@ -223,55 +214,6 @@ def _prompts(run: Row, _: list[Row]) -> Iterator[str]:
         )
 
 
-def _engines(run: Row, variants: list[Row]) -> Iterator[str]:
-    names = list(dict.fromkeys(row["engine"] for row in variants))
-    if len(names) > 1:
-        yield (
-            f"Variants ran on different engines ({', '.join(names)}): a difference between two can be the "
-            "engine's. Compare within one, or the same weights across them."
-        )
-    if run["prompt_mode"] == "engine":
-        yield (
-            "Each engine applied its own template to the prompts, so the variants need not have got the same "
-            "text; the prompts that are shown are what was expected."
-        )
-        if run["n_other_bytes"]:
-            yield (
-                f"{run['n_other_bytes']} prompts became other text on some variants than on others (their "
-                "hashes differ): their answers compare the templates too."
-            )
-        if run["n_routes"] > 1:
-            yield (
-                "Some variants were registered from files and others pulled, and Ollama chooses a template "
-                "by that: take one way for all."
-            )
-        return
-    if run["n_engine_templated"] and "ollama" in names:
-        yield (
-            "Ollama rendered the prompts with a template of its own, which need not be the one in the file: "
-            "answers are comparable within this run."
-        )
-    if run["n_models"] > 1:
-        yield (
-            f"The {run['n_models']} models of this run were each prompted with their own template, and a "
-            "token of one is not as long a text as one of another: tokens a second do not compare them fully."
-        )
-    elif run["n_other_bytes"] and run["prompt_mode"] != "own":
-        yield f"{run['n_other_bytes']} prompts did not reach every variant with the same bytes."
-    elif run["n_other_counts"] and len(names) > 1:
-        yield (
-            f"The engines counted different numbers of tokens in {run['n_other_counts']} prompts of the same "
-            "bytes: one of them adds or leaves out a token, such as a second BOS."
-        )
-
-
-def _loads(_: Row, variants: list[Row]) -> Iterator[str]:
-    for row in variants:
-        told = [one for line in (row["load_warnings"] or "").splitlines() for one in json.loads(line) or []]
-        for sentence in dict.fromkeys(told):
-            yield f"{row['variant']}: {sentence.rstrip('.')}."
-
-
 def _labels(_: Row, variants: list[Row]) -> Iterator[str]:
     for row in variants:
         for name in ("label_warning", "fallback_warning"):
@@ -287,14 +229,6 @@ def _reference(_: Row, variants: list[Row]) -> Iterator[str]:
     # Below 16 bits the reference is a quantization itself, and what it lost cannot be seen.
     if larger or reference["bpw"] < 15:
         yield f"Everything is relative to {reference['variant']}, which cannot lose against itself."
-
-
-def _device_memory(run: Row, variants: list[Row]) -> Iterator[str]:
-    has_device = bool(json.loads(run["machine_gpus"] or "[]"))
-    for row in variants:
-        if row["peak_vram_bytes"] is None and (has_device or row["gpu_layers"]) and row["n_samples"]:
-            reason = json.loads(row["unknown"] or "{}").get("peak_vram_bytes", "not measured")
-            yield f"{row['variant']}: device memory is unknown ({reason}), so the peak may be too low."
 
 
 def _machine(run: Row, _: list[Row]) -> Iterator[str]:
@@ -316,16 +250,17 @@ _RULES: tuple[Rule, ...] = (
     _failures,
     _contention,
     _spread,
-    _prompt_cache,
+    engine_caveats.prompt_cache,
     _quality,
     _cut_off,
     _blocks,
     _threads,
     _prompts,
-    _engines,
-    _loads,
+    engine_caveats.engines,
+    engine_caveats.loads,
+    engine_caveats.offload,
     _reference,
     _labels,
-    _device_memory,
+    engine_caveats.device_memory,
     _machine,
 )

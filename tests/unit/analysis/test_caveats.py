@@ -106,3 +106,22 @@ def test_sampled_answers_say_which_seed_counts(writer):
 def test_answers_without_counters_are_counted(writer):
     healthy(writer, sample={"reason": "metrics_missing: the server's last line lacks eval_count"})
     assert any("2 answers came without all of the engine's counters" in one for one in found(writer))
+
+
+@pytest.mark.parametrize(
+    ("loads", "told"),
+    [
+        ({"F16": [0.62], "Q8_0": [1.0]}, "(F16 62 % on the GPU, Q8_0 100 % on the GPU)"),
+        ({"F16": [0.62, 0.7], "Q8_0": []}, "(F16 62 % to 70 % on the GPU)"),
+        ({"F16": [1.0, 1.0], "Q8_0": [1.0]}, None),
+        ({"F16": [None], "Q8_0": [1.0]}, None),  # not known is no difference
+    ],
+)
+def test_other_shares_on_the_gpu_are_told(writer, loads, told):
+    healthy(writer)
+    for label, shares in loads.items():
+        for block, share in enumerate(shares, start=1):
+            writer.load(label, block, effective=json.dumps({"gpu_share": share}))
+    sentences = [one for one in found(writer) if "offloaded alike" in one]
+    assert len(sentences) == (told is not None)
+    assert told is None or told in sentences[0]
