@@ -45,6 +45,11 @@ def calibration_words(judge: Row) -> str:
     """Whether its verdicts count, before anything that it says; `judge` is a row of `judged.judges`."""
     if judge["gives_verdict"]:
         return f"{judge['sentence'].capitalize()}."
+    if judge["judge_key"] == JUDGE_KEY:
+        return (
+            "Published scores of a judge that was never calibrated: that two variants cannot be told apart "
+            "may be said, that one is better may not."
+        )
     if judge["n_items"]:
         return f"This judge gives no verdict because it failed its calibration: {judge['sentence']}."
     return f"This judge gives no verdict: {judge['sentence'].split(',', maxsplit=1)[0]}."

@@ -103,6 +103,29 @@ def test_import_report_and_compare_by_id(runs: dict[str, Path], tmp_path: Path) 
     assert json.loads(done.stdout)["html"] == str(tmp_path / "s.html")
 
 
+def test_imported_run_is_shown_and_exported_without_a_folder(runs: dict[str, Path], tmp_path: Path) -> None:
+    call("import", runs["a"])
+    for name in ("last", RUN[:8]):
+        done = call("show", name)
+        assert (done.exit_code, "Q4|0" in done.stdout) == (0, True), done.output
+    assert json.loads(call("show", RUN, "--json").stdout)["status"] is None
+    done = call("export", "last", "--format", "csv", "--no-texts", "--out", tmp_path / "out")
+    assert done.exit_code == 0, done.output
+    again = json.loads(call("import", tmp_path / "out", "--json").stdout)
+    assert (again["added"], again["unchanged"]) == ([], [RUN])
+    assert isinstance(call("show", "nope").exception, UsageError)
+
+
+def test_study_is_imported_with_the_name_of_its_machine(tmp_path: Path) -> None:
+    study = Path(__file__).parents[1] / "store" / "data" / "original_study.csv"
+    done = call("import", study, "--machine", "Apple M4 Pro")
+    assert (done.exit_code, "15 new samples" in done.stdout) == (0, True), done.output
+    done = call("show", "study")
+    assert (done.exit_code, "248" in done.stdout) == (0, True), done.output
+    assert call("report", "study", "--out", tmp_path / "r.html").exit_code == 0
+    assert call("compare", "study", "study").exit_code == 4  # one load of each has no interval
+
+
 def test_file_of_an_older_version_is_refused_until_it_is_imported(runs: dict[str, Path]) -> None:
     with duckdb.connect(str(runs["a"])) as con:
         con.execute("DELETE FROM raw.migrations WHERE number > 2")

@@ -73,6 +73,6 @@ def test_study_says_what_it_lacks_and_its_verdicts(empty_database: Path, tmp_pat
 
     for part in ("Apple M4 Pro", "247.652", "7.20", "-1.00", "-2.52 to +0.52", "not distinguishable"):
         assert part in page, part
-    assert "never calibrated" in page
+    assert "was never calibrated" in page
     assert "were left out" in page
     assert "Not measured with LIOB" in page
