@@ -46,6 +46,8 @@ def _where(row: Mapping[str, Any]) -> str:
         return f"{share} on the GPU"
     if row["layers"] is not None:
         return f"{row['layers']} layers on the GPU"
+    if row["asked"] == 0:
+        return PROCESSOR
     if row["asked"]:
         return f"{row['asked']} layers asked for on the GPU, {UNTOLD}"
     return UNTOLD

@@ -31,6 +31,7 @@ def line(writer, *effectives, asked=None):
         ([{"gpu_share": 0.5}, {"gpu_share": 0.75}], None, "50 % to 75 % on the GPU"),
         ([{"gpu_layers": 12}], 12, "12 layers on the GPU"),
         ([{}], None, "offload not known"),
+        ([{}], 0, "on the processor"),
         ([{}], 12, "12 layers asked for on the GPU, offload not known"),
         ([{"gpu_layers": "many", "gpu_share": "x"}], None, "offload not known"),
     ],
