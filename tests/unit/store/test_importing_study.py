@@ -8,8 +8,12 @@ from pathlib import Path
 import pytest
 
 from liob_core.analysis.judged import judge_facts, judges, scores
+from liob_core.analysis.results import results_table
+from liob_core.analysis.run_pairs import compare
 from liob_core.analysis.summary import summarize
+from liob_core.charts.theme import LIGHT
 from liob_core.errors import FileError, UsageError
+from liob_core.rendering.results_table import results_columns, results_rows
 from liob_core.store import database
 from liob_core.store.importing import import_file
 from liob_core.store.share import export_run
@@ -126,6 +130,30 @@ def test_again_adds_nothing_and_another_machine_is_another_run(study: Path) -> N
     for machine in (None, "Another machine"):
         assert len(import_file(study, STUDY, finish=summarize, machine=machine).added) == 1
     assert ask(study, "SELECT count(DISTINCT machine_id), count(*) FROM runs") == [(3, 3)]
+
+
+def test_two_machines_are_compared_with_what_speaks_against_it(study: Path) -> None:
+    import_file(study, STUDY, finish=summarize, machine="Another machine")
+    first, second = (row[0] for row in ask(study, "SELECT run_id FROM runs ORDER BY run_id"))
+    found = compare(study, first, second)
+
+    told = " ".join(found.warnings)
+    assert "Other machine: " in told
+    assert "the original study published" in told
+    assert "unknown" not in told
+    rates = found.rows[found.rows["metric"] == "decode_tps"]
+    assert list(rates["estimate"]) == pytest.approx([1.0, 1.0, 1.0])
+    assert set(rates["verdict"]) == {None}
+
+
+def test_table_of_results_shows_judge_and_whole_machine(study: Path) -> None:
+    table = results_table(study, run_of(study))
+    labels = [column.label for column in results_columns(table)]
+    [q4] = [row for row in results_rows(table, table, LIGHT) if row[0].text == "Q4_K_M"]
+    shown = dict(zip(labels, q4, strict=True))
+    assert shown["Judge"].text == "7.20"
+    assert shown["System memory"].text == "11.3 GiB"
+    assert shown["CPU peaks"].text == "16.2 %"
 
 
 def test_json_by_the_same_names_is_the_same_run(study: Path, tmp_path: Path) -> None:
