@@ -5,15 +5,15 @@ import streamlit as st
 from liob_core.charts.theme import Look, look_of
 
 _CSS = """<style>
-.stMainBlockContainer { padding-top: 2.6rem; padding-bottom: 4rem; max-width: 1240px; }
+.stMainBlockContainer { padding: 2.6rem 3.2rem 4rem; max-width: 1240px; }
 .liob-scroll { overflow-x: auto; }
 .liob-table { border-collapse: collapse; width: 100%; font-size: .92rem; line-height: 1.3;
   font-variant-numeric: tabular-nums; }
 .liob-table caption { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
 .liob-table th { font-weight: 500; color: MUTED; white-space: nowrap; font-size: .84rem;
-  border-bottom: 1px solid LINE; padding: .35rem .55rem; vertical-align: bottom; }
+  border-bottom: 1px solid LINE; padding: .35rem .45rem; vertical-align: bottom; }
 .liob-table .help { border-bottom: 1px dotted MUTED; cursor: help; }
-.liob-table td { border-bottom: 1px solid LINE; padding: .5rem .55rem; vertical-align: top;
+.liob-table td { border-bottom: 1px solid LINE; padding: .5rem .45rem; vertical-align: top;
   white-space: nowrap; }
 .liob-table th:first-child, .liob-table td:first-child { position: sticky; left: 0; background: PAGE;
   padding-left: .1rem; font-weight: 600; }

@@ -20,9 +20,11 @@ from tests.browser.conftest import CHROMIUM, QUIET, serve
 # page -> appearance, and the height that shows what the page is for
 PAGES = {
     "results": ("light", 1000),
-    "answers": ("dark", 860),
-    "tradeoffs": ("dark", 860),
+    "tradeoffs": ("dark", 1000),
+    "quality": ("light", 1000),
+    "answers": ("dark", 1000),
     "resources": ("light", 1000),
+    "new": ("dark", 1000),
 }
 WIDTH = 1400
 
