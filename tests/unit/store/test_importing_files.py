@@ -100,7 +100,7 @@ def test_every_format_brings_the_run_back_and_again_adds_nothing(
     with database.read(db) as con:
         found = con.execute("SELECT response FROM samples ORDER BY cell_id").fetchall()
     assert {text for (text,) in found} >= set(ODD_TEXTS)
-    for again in (name, "duckdb", "json"):
+    for again in (name, "duckdb"):
         assert import_file(db, exports[again]).unchanged == (RUN_ID,), again
 
 
@@ -153,11 +153,8 @@ def parquet(folder: Path, view: str, select: str) -> None:
 
 CSV_ATTACKS = {
     "extra column": (lambda f: rewrite(f / "samples.csv", "sample_id,", "evil,"), "column 'evil' in samples"),
-    "column twice": (lambda f: rewrite(f / "samples.csv", "sample_id,run_id", "run_id,run_id"), "twice"),
     "wrong type": (lambda f: rewrite(f / "loads.csv", ",900,", ",nine hundred,"), "damaged"),
-    "fraction": (lambda f: rewrite(f / "loads.csv", ",900,", ",900.5,"), "damaged"),
     "endless": (lambda f: rewrite(f / "loads.csv", ",250.0,", ",inf,"), "loads.load_ms"),
-    "too few cells": (lambda f: (f / "loads.csv").write_text("load_id,run_id\na\n"), "damaged"),
     "path as id": (
         lambda f: [
             rewrite(path, RUN_ID, "../../evil")
@@ -168,7 +165,6 @@ CSV_ATTACKS = {
     "path in a name": (
         lambda f: rewrite(f / "variants.csv", ",Q4_0.gguf,", ",../../x.gguf,"), "variants.file_name"
     ),
-    "word": (lambda f: rewrite(f / "runs.csv", "[suite]", "[mining]"), "runs.tasks"),
     "deep JSON": (
         lambda f: rewrite(f / "runs.csv", '"{""max', '"{""a"":' + "[" * 9000 + "]" * 9000 + ',""max'),
         "runs.sampling",
@@ -208,9 +204,7 @@ def test_hostile_csv_is_refused_whole(
             "SELECT * REPLACE (ttft_ms::VARCHAR AS ttft_ms) FROM t",
             "ttft_ms is VARCHAR, not DOUBLE",
         ),
-        ("samples", "SELECT * REPLACE ('nan'::DOUBLE AS ttft_ms) FROM t", "samples.ttft_ms"),
         ("samples", "SELECT * REPLACE ({'a': 1} AS response) FROM t", "response is STRUCT"),
-        ("samples", "SELECT * REPLACE ('won' AS outcome) FROM t", "samples.outcome"),
         (
             "samples",
             "SELECT * REPLACE (repeat('x', 10000001) AS response) FROM t LIMIT 1",
@@ -303,17 +297,14 @@ JSON_ATTACKS = {
     "not JSON": (lambda d: "{", "no JSON"),
     "cut off": (lambda d: json.dumps(d)[:-100], "no JSON"),
     "deep": (lambda d: '{"manifest": ' + "[" * 200_000, "no JSON"),
-    "NaN": (lambda d: edited(json.dumps(d), '"load_ms": 250.0', '"load_ms": NaN'), "no JSON"),
     "no manifest": (lambda d: json.dumps({"runs": []}), "no export of LIOB"),
     "extra column": (lambda d: d["runs"][0].update(evil=1), "column 'evil' in runs"),
     "text for number": (lambda d: d["loads"][0].update(load_ms="250"), "loads.load_ms holds str"),
     "bool for number": (lambda d: d["loads"][0].update(load_ms=True), "loads.load_ms holds bool"),
     "huge number": (lambda d: d["loads"][0].update(kv_bytes=10**30), "does not write"),
     "endless": (lambda d: edited(json.dumps(d), '"load_ms": 250.0', '"load_ms": 1e999'), "loads.load_ms"),
-    "no records": (lambda d: d.update(samples={"a": 1}), "no list of records"),
     "time": (lambda d: d["runs"][0].update(created_utc="yesterday"), "does not write"),
     "surrogate": (lambda d: d["runs"][0].update(run_id="\ud800"), "runs.run_id"),
-    "nothing": (lambda d: json.dumps(d["manifest"]), "no export of LIOB"),
 }
 
 
