@@ -87,7 +87,7 @@ def _bring_up_to_date(settings: Settings) -> None:
 
 @st.cache_data(ttl=60, max_entries=4, show_spinner="Storing finished samples")
 def _catch_up(data_dir: str, journals: tuple[int, ...]) -> None:
-    if journals:
+    if journals or load_settings().database.exists():  # which an older LIOB may have made
         from liob_core.bench.catch_up import catch_up_in_child  # noqa: PLC0415 - no bench in a hosted app
 
         catch_up_in_child(load_settings())

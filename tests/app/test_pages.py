@@ -230,3 +230,16 @@ def test_own_results_come_first_and_the_sample_stays_in_reach(
 
     assert any("made by LIOB" in caption.value for caption in app.caption)
     assert app.query_params["source"] == "sample"
+
+
+def test_own_database_is_brought_up_to_date_without_any_run_folder(
+    open_page: Open, settings: Settings, made_database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.data_dir.mkdir(parents=True)
+    shutil.copy(made_database, settings.database)
+    asked: list[Path] = []
+    monkeypatch.setattr("liob_core.bench.catch_up.catch_up_in_child", lambda own: asked.append(own.database))
+
+    open_page("results")
+
+    assert asked == [settings.database]
