@@ -6,6 +6,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from liob_core.analysis import words
 from liob_core.config import Settings, load_settings
 from liob_core.store.kinds import OWN as OWN_KIND
 from liob_core.store.kinds import STUDY
@@ -69,6 +70,7 @@ def _show_history(runs: pd.DataFrame) -> None:
             "run_id",
         ]
     ].assign(kind=runs["kind"].map(_KINDS))
+    shown = shown.fillna({"model_name": words.UNKNOWN, "cpu_name": words.UNKNOWN, "note": ""})
     st.dataframe(
         shown,
         hide_index=True,
