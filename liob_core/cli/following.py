@@ -1,6 +1,7 @@
 """A run as the command line follows it: a progress bar, then its results, then the exit code."""
 
 import time
+from importlib import import_module
 
 import typer
 from rich.markup import escape
@@ -19,6 +20,8 @@ FOLLOW_EVERY_S = 0.5  # as often as the worker tells; more would only take time 
 def follow(run_id: str, settings: Settings, *, as_json: bool) -> None:
     """Show progress until the run ends, then its results; the exit code tells how it ended."""
     try:
+        # What reads results takes a second to import; the run feels that least while its worker starts.
+        import_module("liob_core.cli.results")
         status = _watch(run_id, settings)
     except KeyboardInterrupt:
         jobs.cancel(run_id, settings)
@@ -27,8 +30,7 @@ def follow(run_id: str, settings: Settings, *, as_json: bool) -> None:
     if status.reason:
         err.print(f"[yellow]{escape(status.reason)}[/yellow]")
     if status.n_done:
-        # What reads results takes a second to import, and a run shall start at once.
-        from liob_core.cli.results import show_run  # noqa: PLC0415
+        from liob_core.cli.results import show_run  # noqa: PLC0415 - see above
 
         show_run(run_id, settings, as_json=as_json)
     if status.state == "failed" and not status.n_done:

@@ -4,11 +4,12 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from pathlib import Path
 
 from liob_core.errors import UsageError
-from liob_core.models.digests import Progress, file_sha256, weights_sha256
+from liob_core.models.digests import file_sha256, weights_sha256
 from liob_core.models.family import by_model
 from liob_core.models.gguf import read_model
 from liob_core.models.labels import is_blob, plain_stem
@@ -23,12 +24,14 @@ def make_variant(
     cache_dir: Path,
     *,
     label: str | None = None,
-    progress: Progress | None = None,
 ) -> Variant:
-    """The variant that `path` is on an engine; reads the whole file once for its digests."""
+    """The variant that `path` is on an engine; reads the whole file for its digests."""
     model = read_model(path)
     first = Path(model.paths[0]).resolve()
-    weights = weights_sha256(first, cache_dir, progress=progress)
+    # Side by side both read the same pages of the disk's cache, and each has a core.
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        whole = pool.submit(file_sha256, first, cache_dir)
+        weights = weights_sha256(first, cache_dir)
     return Variant(
         key=variant_key(weights, engine, settings),
         label=label or first.stem,
@@ -37,7 +40,7 @@ def make_variant(
         engine_model=str(first),
         load_settings=settings,
         weights_sha256=weights,
-        file_sha256=file_sha256(first, cache_dir, progress=progress),
+        file_sha256=whole.result(),
         model=model,
         need=memory_need(model, settings),
     )
