@@ -54,8 +54,12 @@ def start_runner():
 
     def start(*words, name="llama-server", **options):
         command = [name, "-c", "read _; :", *words]
-        started.append(subprocess.Popen(command, executable="/bin/sh", stdin=subprocess.PIPE, **options))
-        return started[-1]
+        process = subprocess.Popen(command, executable="/bin/sh", stdin=subprocess.PIPE, **options)
+        started.append(process)
+        # Just after a program was started its command line can still be empty.
+        while process.poll() is None and not psutil.Process(process.pid).cmdline():
+            time.sleep(0.001)
+        return process
 
     yield start
     for process in started:
