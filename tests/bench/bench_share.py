@@ -23,7 +23,9 @@ from pathlib import Path
 
 import httpx
 import psutil
+from streamlit.proto.Alert_pb2 import Alert
 from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.Element_pb2 import Element
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.util import calc_hash
 from websockets.asyncio.client import connect
@@ -49,10 +51,16 @@ async def visit(port: int, page: str) -> float:
                 message = ForwardMsg()
                 message.ParseFromString(await socket_.recv())
                 kind = message.WhichOneof("type")
-                if kind == "delta" and message.delta.new_element.WhichOneof("type") in {"exception", "alert"}:
+                if kind == "delta" and is_error(message.delta.new_element):
                     raise RuntimeError(f"{page}: {message.delta.new_element}")
                 if kind == "script_finished" and message.script_finished == ForwardMsg.FINISHED_SUCCESSFULLY:
                     return time.perf_counter() - began_s
+
+
+def is_error(element: Element) -> bool:
+    """Whether a page shows an error; its warnings are part of what it has to say."""
+    kind = element.WhichOneof("type")
+    return kind == "exception" or (kind == "alert" and element.alert.format == Alert.ERROR)
 
 
 async def visit_all(port: int, page: str, n_visitors: int, server: psutil.Process) -> dict[str, float]:
