@@ -72,8 +72,8 @@ class Evaluator:
                 todo = {label: model for label, model in models.items() if self._wants(label, window)}
                 if todo or self._wants(self._reference, window):
                     own = self._start(window, reference)
-                    self._evaluate(window, todo, partial(self._add, own, reference, self._reference))
-                    self._send(own, self._reference, window)
+                    rows = partial(self._prefill, own, reference, self._reference)
+                    self._evaluate(window, todo, rows, own)
             for model in models.values():
                 model.close()
 
@@ -112,17 +112,30 @@ class Evaluator:
             self._evaluate(window, {label: model}, part)
         model.close()
 
-    def _evaluate(self, window: int, models: dict[str, Model], reference_rows: Rows) -> None:
-        """One window of some variants, piece by piece against the reference's rows."""
+    def _evaluate(
+        self, window: int, models: dict[str, Model], reference_rows: Rows, reference: Gathered | None = None
+    ) -> None:
+        """One window of some variants, piece by piece against the reference's rows.
+
+        `reference` gathers what the reference itself is found to be worth, where that is not known yet.
+        """
         gathered = {label: self._start(window, model) for label, model in models.items()}
         for piece in pieces(self._n_ctx, self._n_batch):
-            theirs = reference_rows(piece)
+            rows = {self._reference: reference_rows(piece)}
             for label in list(gathered):
                 try:
-                    self._add(gathered[label], models[label], label, piece, theirs)
+                    rows[label] = self._prefill(gathered[label], models[label], label, piece)
                 except FailedError as error:
                     self._fail(label, error)
                     del gathered[label]
+            if piece.n_scored:
+                scores = self._score(window, piece, rows)
+                if reference is not None:
+                    reference.keep(scores[self._reference])
+                for label, own in gathered.items():
+                    own.keep(scores[label])
+        if reference is not None:
+            self._send(reference, self._reference, window)
         for label, own in gathered.items():
             try:
                 self._send(own, label, window)
@@ -131,8 +144,9 @@ class Evaluator:
 
     def _write_rows(self, reference: Model, window: int, file: IO[bytes]) -> None:
         own = self._start(window, reference)
-        for piece in pieces(self._n_ctx, self._n_batch):
-            logits = self._add(own, reference, self._reference, piece)
+
+        def write(piece: Piece) -> scoring.Logits:
+            logits = self._prefill(own, reference, self._reference, piece)
             try:
                 file.write(logits.data)
                 file.flush()
@@ -140,18 +154,29 @@ class Evaluator:
                 raise FailedError(
                     Ending.DISK_FULL, f"the reference's logits do not fit the disk ({error.strerror})"
                 ) from error
-        self._send(own, self._reference, window)
+            return logits
+
+        self._evaluate(window, {}, write, own)
 
     def _start(self, window: int, model: Model) -> Gathered:
         model.start_window()
-        tokens = window_tokens(self._tokens, window, self._n_ctx, self._bos)
-        return Gathered(tokens, self._pool, self._order["threads"])
+        return Gathered(self._window_tokens(window))
 
-    def _add(
-        self, own: Gathered, model: Model, label: str, piece: Piece, theirs: scoring.Logits | None = None
-    ) -> scoring.Logits:
+    def _window_tokens(self, window: int) -> NDArray[np.int32]:
+        return window_tokens(self._tokens, window, self._n_ctx, self._bos)
+
+    def _prefill(self, own: Gathered, model: Model, label: str, piece: Piece) -> scoring.Logits:
         self._reply("at", variant=label, doing="evaluating")
-        return own.add(model, piece, theirs)
+        return own.prefill(model, piece)
+
+    def _score(self, window: int, piece: Piece, rows: dict[str, scoring.Logits]) -> dict[str, scoring.Scores]:
+        """The scores of one piece, by label; the reference's rows come first."""
+        first = piece.first_scored + 1
+        targets = self._window_tokens(window)[first : first + piece.n_scored]
+        scores = scoring.score(
+            list(rows.values()), targets, pool=self._pool, n_workers=self._order["threads"]
+        )
+        return dict(zip(rows, scores, strict=True))
 
     def _send(self, own: Gathered, label: str, window: int) -> None:
         score = own.finished(label, window)

@@ -1,7 +1,5 @@
 """What is gathered of one variant in one window, piece by piece."""
 
-from concurrent.futures import Executor
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -14,24 +12,23 @@ from liob_core.quality.closeness.windows import Piece
 class Gathered:
     """One window of one variant: scores of the pieces so far and the prefill time they took."""
 
-    def __init__(self, tokens: NDArray[np.int32], pool: Executor, n_workers: int) -> None:
-        self._tokens, self._pool, self._n_workers = tokens, pool, n_workers
+    def __init__(self, tokens: NDArray[np.int32]) -> None:
+        self._tokens = tokens
         self._parts: list[scoring.Scores] = []
         self._prefill_ns = 0
 
-    def add(self, model: Model, piece: Piece, theirs: scoring.Logits | None) -> scoring.Logits:
-        """The logits of the model's next piece, scored against the reference's; FailedError if it cannot."""
+    def prefill(self, model: Model, piece: Piece) -> scoring.Logits:
+        """The logits of the model's next piece, valid until its next one; FailedError if it cannot."""
         try:
             logits, took_ns = model.prefill(self._tokens, piece)
         except ModelError as error:
             raise FailedError(Ending.ENGINE_ERROR, str(error)) from error
         self._prefill_ns += took_ns
-        if piece.n_scored:
-            first = piece.first_scored + 1
-            targets = self._tokens[first : first + piece.n_scored]
-            scores = scoring.score(logits, targets, theirs, pool=self._pool, n_workers=self._n_workers)
-            self._parts.append(scores)
         return logits
+
+    def keep(self, scores: scoring.Scores) -> None:
+        """Add what a piece's logits were found to be worth."""
+        self._parts.append(scores)
 
     def finished(self, variant: str, window: int) -> WindowScore:
         """All of it; FailedError where a value is no number."""

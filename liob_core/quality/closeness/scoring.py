@@ -4,6 +4,7 @@ Exponentials and differences are taken in float32, as the logits are; every sum 
 in float64. Natural logarithms throughout, so likelihoods and divergences are in nats.
 """
 
+from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -22,7 +23,7 @@ _BLOCK_ELEMENTS = 2**18
 class Scores:
     """One value a token: negative log-likelihood and, against a reference, KL divergence in nats.
 
-    `kld` and `same_top` are None where there was no reference.
+    `kld` and `same_top` are None of the reference itself.
     """
 
     nll: Values
@@ -31,25 +32,24 @@ class Scores:
 
 
 def score(
-    logits: Logits,
+    models: Sequence[Logits],
     targets: NDArray[np.int32],
-    reference: Logits | None = None,
     *,
     pool: Executor | None = None,
     n_workers: int = 1,
-) -> Scores:
-    """Scores of rows of logits, one row a token, against the tokens that came and the reference's rows."""
-    n_rows = len(logits)
+) -> list[Scores]:
+    """Scores of each model's logits, one row a token, against the tokens that came.
+
+    The first model is the reference, whose scores are likelihoods alone; the others are compared with it,
+    together, so that its exponentials are taken once.
+    """
+    n_rows = len(targets)
     parts = np.array_split(np.arange(n_rows), min(n_workers, n_rows) if pool and n_rows else 1)
-    out = Scores(
-        nll=np.empty(n_rows),
-        kld=None if reference is None else np.empty(n_rows),
-        same_top=None if reference is None else np.empty(n_rows, dtype=np.bool_),
-    )
+    out = [_no_scores(n_rows, is_compared=index > 0) for index in range(len(models))]
 
     def work(part: NDArray[np.intp]) -> None:
         if len(part):
-            _score_rows(logits, targets, reference, slice(int(part[0]), int(part[-1]) + 1), out)
+            _score_rows(models, targets, slice(int(part[0]), int(part[-1]) + 1), out)
 
     if pool is None or len(parts) == 1:
         for part in parts:
@@ -59,26 +59,36 @@ def score(
     return out
 
 
+def _no_scores(n_rows: int, *, is_compared: bool) -> Scores:
+    return Scores(
+        nll=np.empty(n_rows),
+        kld=np.empty(n_rows) if is_compared else None,
+        same_top=np.empty(n_rows, dtype=np.bool_) if is_compared else None,
+    )
+
+
 def _score_rows(
-    logits: Logits, targets: NDArray[np.int32], reference: Logits | None, rows: slice, out: Scores
+    models: Sequence[Logits], targets: NDArray[np.int32], rows: slice, out: Sequence[Scores]
 ) -> None:
     """Fill `out` for some rows, block by block, with buffers that stay in the cache."""
-    step = max(1, _BLOCK_ELEMENTS // logits.shape[1])
-    work = np.empty((step, logits.shape[1]), dtype=np.float32)
-    exps = np.empty_like(work)
+    n_vocab = models[0].shape[1]
+    step = max(1, _BLOCK_ELEMENTS // n_vocab)
+    their_exps = np.empty((step, n_vocab), dtype=np.float32)
+    work = np.empty_like(their_exps)
     for start in range(rows.start, rows.stop, step):
         block = slice(start, min(start + step, rows.stop))
-        ours = logits[block]
-        n = len(ours)
-        norm = _normalize(ours, work[:n], exps[:n])
-        out.nll[block] = norm.lse - ours[np.arange(n), targets[block]]
-        if reference is None or out.kld is None or out.same_top is None:
-            continue
-        theirs = reference[block]
-        their_norm = _normalize(theirs, work[:n], exps[:n])
-        out.same_top[block] = norm.top == their_norm.top
-        mean_difference = _expected_difference(theirs, ours, work[:n], exps[:n]) / their_norm.total
-        out.kld[block] = mean_difference - (their_norm.lse - norm.lse)
+        n = block.stop - start
+        theirs, correct = models[0][block], (np.arange(n), targets[block])
+        their_norm = _normalize(theirs, their_exps[:n])
+        out[0].nll[block] = their_norm.lse - theirs[correct]
+        for model, scores in zip(models[1:], out[1:], strict=True):
+            ours = model[block]
+            norm = _normalize(ours, work[:n])
+            scores.nll[block] = norm.lse - ours[correct]
+            difference = _expected_difference(theirs, ours, work[:n], their_exps[:n]) / their_norm.total
+            if scores.kld is not None and scores.same_top is not None:
+                scores.kld[block] = difference - (their_norm.lse - norm.lse)
+                scores.same_top[block] = norm.top == their_norm.top
 
 
 class _Norm(NamedTuple):
@@ -89,12 +99,12 @@ class _Norm(NamedTuple):
     lse: Values
 
 
-def _normalize(logits: Logits, work: Logits, exps: Logits) -> _Norm:
+def _normalize(logits: Logits, exps: Logits) -> _Norm:
     """The norms of each row; leaves exp(row - largest) in `exps`."""
     top = logits.argmax(axis=1)
     largest = logits[np.arange(len(logits)), top]
-    np.subtract(logits, largest[:, None], out=work)
-    np.exp(work, out=exps)
+    np.subtract(logits, largest[:, None], out=exps)
+    np.exp(exps, out=exps)
     total = exps.sum(axis=1, dtype=np.float64)
     return _Norm(top, total, largest + np.log(total))
 

@@ -2,13 +2,20 @@
 
 import math
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from liob_core.quality.closeness.scoring import score
+from liob_core.quality.closeness import scoring
+from liob_core.quality.closeness.scoring import Scores
+
+
+def score(logits: np.ndarray, targets: np.ndarray, reference: np.ndarray | None = None, **how: Any) -> Scores:
+    """The last model's scores, against the reference where there is one."""
+    return scoring.score([logits] if reference is None else [reference, logits], targets, **how)[-1]
 
 
 def _logits(*rows: list[float]) -> np.ndarray:
@@ -100,6 +107,19 @@ def test_a_model_does_not_diverge_from_itself(own: list[float]) -> None:
     assert scores.kld is not None
     assert scores.same_top is not None
     assert (scores.kld[0], scores.same_top[0]) == (0.0, True)
+
+
+def test_variants_together_have_the_scores_they_have_alone() -> None:
+    rng = np.random.default_rng(3)
+    reference, *variants = (rng.standard_normal((5, 33)).astype(np.float32) for _ in range(4))
+    targets = rng.integers(0, 33, 5).astype(np.int32)
+    its_own, *together = scoring.score([reference, *variants], targets)
+    assert (its_own.nll == score(reference, targets).nll).all()
+    assert (its_own.kld, its_own.same_top) == (None, None)
+    for own, scores in zip(variants, together, strict=True):
+        alone = score(own, targets, reference)
+        for name in ("nll", "kld", "same_top"):
+            assert (getattr(scores, name) == getattr(alone, name)).all()
 
 
 def test_workers_change_nothing() -> None:
