@@ -50,30 +50,33 @@ class _Rates:
     decode_tps: float
     prefill_tps: float
     answer_tokens: float
-    is_measured: bool
 
 
 def estimate(spec: RunSpec, database: Path) -> Estimate:
     """How long the run will take on this machine."""
     earlier = _earlier_rates(spec, database)
     rates = {
-        variant.label: earlier.get(variant.weights_sha256 or "") or _guess(variant)
+        variant.label: rate
         for variant in spec.variants
+        if (rate := earlier.get(variant.weights_sha256 or "")) is not None
     }
+    is_measured = len(rates) == len(spec.variants)
+    known = {label: rate.prefill_tps for label, rate in rates.items()}
+    plan = make_plan(spec)
+    if plan:  # task closeness has cells of its own, and guessing takes a third of a second
+        rates |= {variant.label: _guess(variant) for variant in spec.variants if variant.label not in rates}
     seconds = 0.0
     loads = set()
-    for cell in make_plan(spec):
+    for cell in plan:
         seconds += _cell_s(cell, rates[cell.variant], spec)
         loads.add((cell.block, cell.variant))
     sizes = {variant.label: variant.model.file_bytes if variant.model else 0 for variant in spec.variants}
     seconds += sum(LOAD_OVERHEAD_S + sizes[label] / _copy_bytes_per_s() for _, label in loads)
     cost = None
     if spec.closeness is not None:
-        known = {label: rate.prefill_tps for label, rate in rates.items() if rate.is_measured}
         plans = plan_closeness(spec, database.parent, known)
         seconds += sum(plan.seconds for plan in plans)
         cost = " Then: ".join(plan.sentence for plan in plans)
-    is_measured = all(rate.is_measured for rate in rates.values())
     basis = "from earlier runs here" if is_measured else "a rough guess: not all variants ran here before"
     return Estimate(
         seconds=seconds,
@@ -134,7 +137,6 @@ def _earlier_rates(spec: RunSpec, database: Path) -> Mapping[str, _Rates]:
             decode_tps=row["decode_tps"],
             prefill_tps=_known(row["prefill_tps"], row["decode_tps"] * PREFILL_PER_DECODE),
             answer_tokens=_known(row["answer_tokens"], TYPICAL_ANSWER_TOKENS),
-            is_measured=True,
         )
         for row in rows.to_dict("records")
         if row["weights_sha256"]
@@ -152,7 +154,6 @@ def _guess(variant: Variant) -> _Rates:
         decode_tps=decode_tps,
         prefill_tps=decode_tps * PREFILL_PER_DECODE,
         answer_tokens=TYPICAL_ANSWER_TOKENS,
-        is_measured=False,
     )
 
 

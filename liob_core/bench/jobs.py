@@ -62,7 +62,7 @@ def read_status(run_id: str, settings: Settings) -> RunStatus:
     if status is not None:
         return status
     spec = read_spec(run_dir)
-    reason = "It was never started; resume it."
+    reason = "It was never started, or a power cut took its status; resume it."
     return RunStatus(run_id=spec.run_id, title=spec.title, state="orphaned", reason=reason)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import psutil
 
+from liob_core.errors import FileError
 from liob_core.store.journal import read_record, write_atomic
 
 STATUS_FILE = "status.json"
@@ -58,15 +59,17 @@ class RunStatus:
 
 def write_status(run_dir: Path, status: RunStatus) -> None:
     """Replace the run's status file at once, so that no reader sees half of it."""
-    write_atomic(run_dir / STATUS_FILE, json.dumps(asdict(status)))
+    # Twice a second while a run lives, beside what is measured: no waiting for the disk then.
+    text = json.dumps(asdict(status))
+    write_atomic(run_dir / STATUS_FILE, text, outlives_power_cut=not status.is_live)
 
 
 def read_status_file(run_dir: Path) -> RunStatus | None:
-    """The run's status, `orphaned` where it says running but its worker is gone; None without a file."""
+    """The run's status, `orphaned` where it says running but its worker is gone; None where it has none."""
     path = run_dir / STATUS_FILE
     try:
         status: RunStatus = read_record(RunStatus, path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    except (FileNotFoundError, FileError):  # never written, or emptied by a power cut
         return None
     if status.state == "starting" and _age_s(status) < START_ALLOWANCE_S:
         return status

@@ -13,7 +13,7 @@ from liob_core.monitor import clock
 from liob_core.types import Cell, Limits, Outcome, Reading
 
 CANCEL_FILE = "cancel"
-TICK_S = 0.1
+TICK_S = 0.25  # each look takes time from what is measured
 STATUS_EVERY_S = 0.5
 TAIL_CHARS = 600
 

@@ -8,12 +8,13 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
+from threading import Thread
 from types import FrameType
 
 import psutil
 
-from liob_core.analysis.ingest import ingest_run
 from liob_core.bench.closeness import first_progress, run_closeness
 from liob_core.bench.engines import open_engines
 from liob_core.bench.loading import Loader
@@ -96,6 +97,7 @@ def _measure(spec: RunSpec, run_dir: Path, settings: Settings) -> int:
             settings=settings,
             run_dir=run_dir,
             journal=journal,
+            sampler=sampler,
             supervisor=supervisor,
         )
         for source, why in sampler.missing.items():
@@ -116,6 +118,7 @@ def _run(
     settings: Settings,
     run_dir: Path,
     journal: Journal,
+    sampler: Sampler,
     supervisor: Supervisor,
 ) -> tuple[str, str | None]:
     """The state in which the run ended, and why."""
@@ -132,6 +135,10 @@ def _run(
         register_files(spec, settings, supervisor.say, stop_if_cancelled)
         runner.run(cells, after_block=store_block)
         if spec.closeness is not None:
+            # No request is measured from here on, and every reading takes time from the evaluation.
+            sampler.read_slowly()
+            # Storing needs pandas, most of a second to import: that passes while the models are loaded.
+            Thread(target=import_module, args=("liob_core.analysis.ingest",), daemon=True).start()
             run_closeness(
                 spec, run_dir, journal=journal, supervisor=supervisor, machine_dir=settings.machine_dir
             )
@@ -167,6 +174,8 @@ def _watched(
 
 def _ingest(settings: Settings, run_dir: Path, *, wait_s: float) -> None:
     """Move what the journal has into the database; a busy or broken database never ends a run."""
+    from liob_core.analysis.ingest import ingest_run  # noqa: PLC0415 - pandas: see where it is preloaded
+
     try:
         ingest_run(settings.database, run_dir, wait_s=wait_s)
     except BusyError as error:

@@ -14,7 +14,8 @@ from liob_core.cli.output import err
 from liob_core.config import Settings
 from liob_core.errors import LiobError
 
-FOLLOW_EVERY_S = 0.5  # as often as the worker tells; more would only take time from what is measured
+FOLLOW_EVERY_S = 1.0  # each look takes time from what is measured
+_FOLLOW_END_EVERY_S = 0.1  # once everything is measured
 
 
 def follow(run_id: str, settings: Settings, *, as_json: bool) -> None:
@@ -41,14 +42,21 @@ def follow(run_id: str, settings: Settings, *, as_json: bool) -> None:
 
 def _watch(run_id: str, settings: Settings) -> RunStatus:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=err, transient=True, refresh_per_second=1 / FOLLOW_EVERY_S) as bar:
+    with Progress(*columns, console=err, transient=True, auto_refresh=False) as bar:
         row = bar.add_task("starting", total=None)
         while True:
             status = jobs.read_status(run_id, settings)
-            bar.update(row, total=status.n_cells or None, completed=status.n_done, description=_doing(status))
+            bar.update(
+                row,
+                total=status.n_cells or None,
+                completed=status.n_done,
+                description=_doing(status),
+                refresh=True,
+            )
             if not status.is_live:
                 return status
-            time.sleep(FOLLOW_EVERY_S)
+            is_measured = status.n_cells and status.n_done >= status.n_cells
+            time.sleep(_FOLLOW_END_EVERY_S if is_measured else FOLLOW_EVERY_S)
 
 
 def _doing(status: RunStatus) -> str:

@@ -98,7 +98,7 @@ def _follow(spec: JudgingSpec, n_answers: int, settings: Settings) -> RunStatus:
 
 def _watch(run_id: str, settings: Settings) -> RunStatus:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=err, transient=True) as bar:
+    with Progress(*columns, console=err, transient=True, auto_refresh=False) as bar:
         row = bar.add_task("starting", total=None)
         while True:
             status = judge_jobs.read_status(run_id, settings)
@@ -106,7 +106,11 @@ def _watch(run_id: str, settings: Settings) -> RunStatus:
                 raise LiobError(f"The judging of run {run_id} is gone from its folder; start it again.")
             what = status.activity or f"{status.current_variant or ''} {status.current_prompt or ''}"
             bar.update(
-                row, total=status.n_cells or None, completed=status.n_done, description=escape(what.strip())
+                row,
+                total=status.n_cells or None,
+                completed=status.n_done,
+                description=escape(what.strip()),
+                refresh=True,
             )
             if not status.is_live:
                 return status

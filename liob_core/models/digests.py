@@ -4,12 +4,13 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
 from liob_core.errors import FileError
 from liob_core.models.gguf import read_headers
+from liob_core.models.header import Header
 from liob_core.models.labels import shard_paths
 
 # Called with bytes done and bytes in all.
@@ -40,13 +41,20 @@ def _part_of(progress: Progress | None, before: int, total: int) -> Progress | N
     return None if progress is None else lambda done, _: progress(before + done, total)
 
 
-def weights_sha256(path: Path, cache_dir: Path, *, progress: Progress | None = None) -> str:
+def weights_sha256(
+    path: Path,
+    cache_dir: Path,
+    *,
+    headers: Sequence[Header] | None = None,
+    progress: Progress | None = None,
+) -> str:
     """The SHA-256 over name, type, shape and bytes of each tensor in name order, in hex.
 
     Metadata, tensor order, alignment and splitting do not change it, so a file that an engine or a
-    publisher rewrote is still recognised.
+    publisher rewrote is still recognised. `headers` are the model's, where they were read already.
     """
-    return _cached("weights", shard_paths(path), cache_dir, partial(_digest_weights, path, progress))
+    compute = partial(_digest_weights, path, headers, progress)
+    return _cached("weights", shard_paths(path), cache_dir, compute)
 
 
 def _digest_file(path: Path, progress: Progress | None) -> str:
@@ -59,10 +67,9 @@ def _digest_file(path: Path, progress: Progress | None) -> str:
     return digest.hexdigest()
 
 
-def _digest_weights(path: Path, progress: Progress | None) -> str:
-    headers = read_headers(path)
+def _digest_weights(path: Path, headers: Sequence[Header] | None, progress: Progress | None) -> str:
     tensors = sorted(
-        ((tensor, header.path) for header in headers for tensor in header.tensors),
+        ((tensor, header.path) for header in headers or read_headers(path) for tensor in header.tensors),
         key=lambda item: item[0].name,
     )
     digest, done, total = hashlib.sha256(), 0, sum(tensor.n_bytes for tensor, _ in tensors)

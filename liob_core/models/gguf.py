@@ -73,7 +73,11 @@ class HeaderFacts(Protocol):
 
 def read_model(path: Path, read: ReadHeader = read_header) -> ModelFile:
     """What the header of a model says. `path` may be any shard of a split model."""
-    headers = read_headers(path, read)
+    return model_of(read_headers(path, read))
+
+
+def model_of(headers: Sequence[Header]) -> ModelFile:
+    """What the headers of all files of one model say of it."""
     return describe(headers, [tensor for header in headers for tensor in header.tensors])
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from liob_core.errors import UsageError
 from liob_core.models.digests import file_sha256, weights_sha256
 from liob_core.models.family import by_model
-from liob_core.models.gguf import read_model
+from liob_core.models.gguf import model_of, read_headers
 from liob_core.models.labels import is_blob, plain_stem
 from liob_core.models.memory import memory_need
 from liob_core.types import LoadSettings, ModelFile, Variant
@@ -26,12 +26,13 @@ def make_variant(
     label: str | None = None,
 ) -> Variant:
     """The variant that `path` is on an engine; reads the whole file for its digests."""
-    model = read_model(path)
+    headers = read_headers(path)
+    model = model_of(headers)
     first = Path(model.paths[0]).resolve()
     # Side by side both read the same pages of the disk's cache, and each has a core.
     with ThreadPoolExecutor(max_workers=2) as pool:
         whole = pool.submit(file_sha256, first, cache_dir)
-        weights = weights_sha256(first, cache_dir)
+        weights = weights_sha256(first, cache_dir, headers=headers)
     return Variant(
         key=variant_key(weights, engine, settings),
         label=label or first.stem,

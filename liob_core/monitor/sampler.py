@@ -25,6 +25,7 @@ from liob_core.monitor.window import Cores, Tick, describe
 from liob_core.types import GpuReading, Reading, Surroundings
 
 FLUSH_EVERY_S = 1.0
+SLOW_PERIOD_S = 1.0
 # Bounds the memory of the monitor (about 10 MB); at 10 Hz this is half an hour. A request that lasts
 # longer is described by its last half hour.
 MAX_TICKS = 20_000
@@ -79,6 +80,10 @@ class Sampler:
             self._tree.close()
             self._gpu.close()
             self._system.close()
+
+    def read_slowly(self) -> None:
+        """Read once a second from now on: for work whose speed depends on what else the machine does."""
+        self._period_s = max(self._period_s, SLOW_PERIOD_S)
 
     def watch(self, pids: tuple[int, ...], host_rss_bytes: int | None = None) -> None:
         """Watch the trees of `pids` from now on, with peaks of their own; `()` watches nothing.

@@ -216,20 +216,25 @@ def adapter(kind: Any) -> TypeAdapter[Any]:
     return TypeAdapter(kind)
 
 
-def write_atomic(path: Path, text: str) -> None:
-    """Replace a file at once: readers see the old or the new text, and a crash leaves one of them."""
+def write_atomic(path: Path, text: str, *, outlives_power_cut: bool = True) -> None:
+    """Replace a file at once: readers see the old or the new text, and a crash leaves one of them.
+
+    So does a power cut, unless the caller would rather not wait for the disk.
+    """
     # Not mkstemp: its 0600 would shut other users out of a shared data folder.
     temporary = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.tmp")
     try:
         with temporary.open("w", encoding="utf-8") as file:
             file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
+            if outlives_power_cut:
+                file.flush()
+                os.fsync(file.fileno())
         temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-    _sync_folder(path.parent)
+    if outlives_power_cut:
+        _sync_folder(path.parent)
 
 
 def _sync_folder(folder: Path) -> None:

@@ -15,7 +15,7 @@ from liob_core.errors import MissingError
 BUILD_COMMAND = "CMAKE_ARGS=-DGGML_NATIVE=OFF pip install -r requirements-closeness.txt"
 ADD_ON = f"Closeness needs the add-on llama-cpp-python: {BUILD_COMMAND} (compiles for about 5 minutes)."
 COMMAND = (sys.executable, "-P", "-m", "liob_core.quality.closeness.closeness_child")
-_POLL_S = 0.2
+_POLL_S = 0.5
 
 
 @contextmanager

@@ -28,15 +28,24 @@ class RunningEstimates:
         self._reference = reference
         self._nll: dict[str, dict[int, float]] = {}
         self._kld: dict[str, dict[int, float]] = {}
+        self._known: dict[str, Running | None] = {}  # asked for more often than windows come
 
     def add(self, score: WindowScore) -> None:
         """Take in one window."""
         self._nll.setdefault(score.variant, {})[score.window] = float(score.nll.mean())
         if score.kld is not None:
             self._kld.setdefault(score.variant, {})[score.window] = float(score.kld.mean())
+        if score.variant == self._reference:
+            self._known.clear()
+        self._known.pop(score.variant, None)
 
     def of(self, variant: str) -> Running | None:
         """What is known of a variant now; None before its first window."""
+        if variant not in self._known:
+            self._known[variant] = self._estimate(variant)
+        return self._known[variant]
+
+    def _estimate(self, variant: str) -> Running | None:
         own = self._nll.get(variant, {})
         theirs = self._nll.get(self._reference, {})
         if variant == self._reference:
