@@ -1,6 +1,7 @@
 """What a run is doing now, as one small file that any page or command can read at any time."""
 
 import json
+import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
@@ -59,7 +60,7 @@ class RunStatus:
 
 def write_status(run_dir: Path, status: RunStatus) -> None:
     """Replace the run's status file at once, so that no reader sees half of it."""
-    # Twice a second while a run lives, beside what is measured: no waiting for the disk then.
+    # Once a second while a run lives, beside what is measured: no waiting for the disk then.
     text = json.dumps(asdict(status))
     write_atomic(run_dir / STATUS_FILE, text, outlives_power_cut=not status.is_live)
 
@@ -78,6 +79,17 @@ def read_status_file(run_dir: Path) -> RunStatus | None:
             status, state="orphaned", reason="Its worker is gone; every finished sample is kept. Resume it."
         )
     return status
+
+
+def wait_for_end(status: RunStatus, timeout_s: float) -> None:
+    """Nothing, as soon as the run's worker is gone, or once the time is over."""
+    try:
+        if status.pid is None:
+            time.sleep(timeout_s)
+        else:
+            psutil.Process(status.pid).wait(timeout_s)
+    except psutil.Error:  # the time is over, or it is gone already
+        return
 
 
 def _age_s(status: RunStatus) -> float:

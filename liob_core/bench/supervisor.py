@@ -14,7 +14,7 @@ from liob_core.types import Cell, Limits, Outcome, Reading
 
 CANCEL_FILE = "cancel"
 TICK_S = 0.25  # each look takes time from what is measured
-STATUS_EVERY_S = 0.5
+STATUS_EVERY_S = 1.0
 TAIL_CHARS = 600
 
 

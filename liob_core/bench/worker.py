@@ -137,8 +137,7 @@ def _run(
         if spec.closeness is not None:
             # No request is measured from here on, and every reading takes time from the evaluation.
             sampler.read_slowly()
-            # Storing needs pandas, most of a second to import: that passes while the models are loaded.
-            Thread(target=import_module, args=("liob_core.analysis.ingest",), daemon=True).start()
+            Thread(target=_import_for_later, name="imports", daemon=True).start()
             run_closeness(
                 spec, run_dir, journal=journal, supervisor=supervisor, machine_dir=settings.machine_dir
             )
@@ -172,9 +171,15 @@ def _watched(
         sampler.stop()
 
 
+def _import_for_later() -> None:
+    """Import what takes most of a second, while the models of task closeness are loaded."""
+    import_module("scipy.special")  # for the intervals of running estimates
+    import_module("liob_core.analysis.ingest")
+
+
 def _ingest(settings: Settings, run_dir: Path, *, wait_s: float) -> None:
     """Move what the journal has into the database; a busy or broken database never ends a run."""
-    from liob_core.analysis.ingest import ingest_run  # noqa: PLC0415 - pandas: see where it is preloaded
+    from liob_core.analysis.ingest import ingest_run  # noqa: PLC0415 - see `_import_for_later`
 
     try:
         ingest_run(settings.database, run_dir, wait_s=wait_s)

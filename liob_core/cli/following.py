@@ -1,6 +1,5 @@
 """A run as the command line follows it: a progress bar, then its results, then the exit code."""
 
-import time
 from importlib import import_module
 
 import typer
@@ -9,13 +8,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from liob_core.analysis import words
 from liob_core.bench import jobs
-from liob_core.bench.status import RunStatus
+from liob_core.bench.status import RunStatus, wait_for_end
 from liob_core.cli.output import err
 from liob_core.config import Settings
 from liob_core.errors import LiobError
 
 FOLLOW_EVERY_S = 1.0  # each look takes time from what is measured
-_FOLLOW_END_EVERY_S = 0.1  # once everything is measured
 
 
 def follow(run_id: str, settings: Settings, *, as_json: bool) -> None:
@@ -55,8 +53,7 @@ def _watch(run_id: str, settings: Settings) -> RunStatus:
             )
             if not status.is_live:
                 return status
-            is_measured = status.n_cells and status.n_done >= status.n_cells
-            time.sleep(_FOLLOW_END_EVERY_S if is_measured else FOLLOW_EVERY_S)
+            wait_for_end(status, FOLLOW_EVERY_S)
 
 
 def _doing(status: RunStatus) -> str:

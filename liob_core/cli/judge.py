@@ -1,6 +1,5 @@
 """The command `judge`: a language model grades the answers of a finished run."""
 
-import time
 from collections.abc import Hashable, Mapping
 from typing import Annotated, Any
 
@@ -13,7 +12,7 @@ from liob_core.analysis import judged, words
 from liob_core.bench import catch_up, jobs, judge_jobs
 from liob_core.bench.judge_source import ensure_on_ollama
 from liob_core.bench.judging import DEFAULT_OLLAMA_JUDGE, JUDGE_CTX, JudgingSpec, make_judge
-from liob_core.bench.status import RunStatus
+from liob_core.bench.status import RunStatus, wait_for_end
 from liob_core.cli.following import FOLLOW_EVERY_S
 from liob_core.cli.options import JsonOption, RunArgument
 from liob_core.cli.output import err, out, print_json, print_table
@@ -114,7 +113,7 @@ def _watch(run_id: str, settings: Settings) -> RunStatus:
             )
             if not status.is_live:
                 return status
-            time.sleep(FOLLOW_EVERY_S)
+            wait_for_end(status, FOLLOW_EVERY_S)
 
 
 def _show(spec: JudgingSpec, settings: Settings, status: RunStatus | None, *, as_json: bool) -> None:
