@@ -31,6 +31,7 @@ from liob_core.errors import BusyError, LiobError
 from liob_core.monitor import clock
 from liob_core.monitor.machine import read_machine
 from liob_core.monitor.sampler import Sampler
+from liob_core.store import database
 from liob_core.store.journal import Journal, finished_cells, read_lines, read_spec, write_atomic
 from liob_core.types import Cell, Outcome, RunSpec, to_json
 
@@ -137,7 +138,7 @@ def _run(
         if spec.closeness is not None:
             # No request is measured from here on, and every reading takes time from the evaluation.
             sampler.read_slowly()
-            Thread(target=_import_for_later, name="imports", daemon=True).start()
+            Thread(target=_prepare_storing, args=(settings,), name="prepare", daemon=True).start()
             run_closeness(
                 spec, run_dir, journal=journal, supervisor=supervisor, machine_dir=settings.machine_dir
             )
@@ -171,15 +172,17 @@ def _watched(
         sampler.stop()
 
 
-def _import_for_later() -> None:
-    """Import what takes most of a second, while the models of task closeness are loaded."""
+def _prepare_storing(settings: Settings) -> None:
+    """Do what takes a second before the first result is stored, while task closeness loads its models."""
     import_module("scipy.special")  # for the intervals of running estimates
     import_module("liob_core.analysis.ingest")
+    with contextlib.suppress(LiobError), database.write(settings.database):
+        pass  # a new file gets its tables, an old one its migrations
 
 
 def _ingest(settings: Settings, run_dir: Path, *, wait_s: float) -> None:
     """Move what the journal has into the database; a busy or broken database never ends a run."""
-    from liob_core.analysis.ingest import ingest_run  # noqa: PLC0415 - see `_import_for_later`
+    from liob_core.analysis.ingest import ingest_run  # noqa: PLC0415 - see `_prepare_storing`
 
     try:
         ingest_run(settings.database, run_dir, wait_s=wait_s)
