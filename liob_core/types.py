@@ -109,6 +109,7 @@ class ModelFile:
     base_model: str | None
     n_ff: int | None = None  # width of the feed-forward part; of one expert where there are experts
     windowed_layers: tuple[bool, ...] | None = None  # which keep only the window; None: not said
+    read_bytes: int | None = None  # of the tensors that one output token reads
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -459,6 +460,16 @@ class Reading:
     steal_share: float | None = None
     system_ram_bytes: int | None = None
     gpus: tuple[GpuReading, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bandwidth:
+    """How fast memory was read with so many threads; None with the reason where it was not measured."""
+
+    threads: int
+    read_bytes_per_s: float | None
+    cache_bytes: int | None  # of the last level, all of them together
+    reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,6 +23,7 @@ from liob_core.analysis.blocks import (
 )
 from liob_core.analysis.deltas import Delta, paired_deltas
 from liob_core.analysis.judge_deltas import judge_deltas
+from liob_core.analysis.roofline import NOT_MEASURED, ceilings
 from liob_core.analysis.seeds import (
     SEED_COLUMNS,
     PassesByPrompt,
@@ -141,6 +142,7 @@ def _summary_rows(con: duckdb.DuckDBPyConnection, run_id: str) -> list[Row]:
     }
     samples = _by_variant(con, _SAMPLE_AGGREGATES, parameters)
     parts = [_by_variant(con, sql, {"run_id": run_id}) for sql in (_CPU_PEAKS, _LOAD_AGGREGATES, _SYSTEM_RAM)]
+    parts.append(ceilings(con, run_id))
     order = "SELECT variant FROM raw.variants WHERE run_id = ? ORDER BY position"
     now = datetime.now(UTC).replace(tzinfo=None)
     rows = []
@@ -172,6 +174,8 @@ def _row(variant: str, known: Row, blocks: list[Block], task: str | None) -> Row
         rate = _rate(blocks, variant, metric, "speed", shape)
         row |= _rate_columns(f"{shape}_{metric}", rate)
         row[f"{shape}_n_blocks"] = rate.n if rate else 0
+    row["ceiling_tps"], rate = known.get("ceiling_tps"), row["chat512_decode_tps"]
+    row["roofline_share"] = rate / row["ceiling_tps"] if rate and row["ceiling_tps"] else None
     n_passed, n_checked = row["n_passed"], row["n_checked"]
     interval = stats.wilson(n_passed, n_checked)
     row["pass_rate"] = n_passed / n_checked if n_checked else None
@@ -239,6 +243,8 @@ def _reasons(row: Row, known: Row, task: str | None) -> dict[str, str]:
         "truncated_share": no_suite or "no answer was completed",
         "peak_vram_bytes": known.get("vram_reason") or "not measured",
         "pass_rate": no_suite or "no answer could be checked",
+        "ceiling_tps": known.get("ceiling_reason") or NOT_MEASURED,
+        "roofline_share": known.get("ceiling_reason") or "no usable request of the shape chat512",
     }
     for metric in ("decode_tps", "prefill_tps"):
         for end in ("low", "high"):

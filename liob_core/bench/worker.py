@@ -29,15 +29,23 @@ from liob_core.engines.embedded import kill_leftovers
 from liob_core.engines.protocol import Engine
 from liob_core.errors import BusyError, LiobError
 from liob_core.monitor import clock
+from liob_core.monitor.bandwidth import measure_bandwidth
 from liob_core.monitor.machine import read_machine
 from liob_core.monitor.sampler import Sampler
 from liob_core.store import database
-from liob_core.store.journal import Journal, finished_cells, read_lines, read_spec, write_atomic
-from liob_core.types import Cell, Outcome, RunSpec, to_json
+from liob_core.store.journal import (
+    BANDWIDTH_FILE,
+    MACHINE_FILE,
+    READINGS_FILE,
+    Journal,
+    finished_cells,
+    read_lines,
+    read_spec,
+    write_atomic,
+)
+from liob_core.types import Cell, Outcome, RunSpec, Task, to_json
 
 log = logging.getLogger("liob.worker")
-MACHINE_FILE = "machine.json"
-READINGS_FILE = "readings.jsonl"
 LAST_INGEST_WAIT_S = 30.0
 
 
@@ -71,6 +79,7 @@ def _measure(spec: RunSpec, run_dir: Path, settings: Settings) -> int:
         write_atomic(run_dir / MACHINE_FILE, json.dumps(to_json(read_machine())))
     journal = Journal(run_dir)
     cells = remaining(plan, finished_cells(run_dir))
+    _keep_bandwidth(spec, run_dir, cells)
     engine = open_engines(spec, settings.machine_dir)
     with _watched(spec, run_dir, status, engine) as (sampler, supervisor):
         loader = Loader(
@@ -109,6 +118,16 @@ def _measure(spec: RunSpec, run_dir: Path, settings: Settings) -> int:
     _ingest(settings, run_dir, wait_s=LAST_INGEST_WAIT_S)
     supervisor.stop(state, reason)
     return 0 if state == "finished" and supervisor.n_failed == 0 else 1
+
+
+def _keep_bandwidth(spec: RunSpec, run_dir: Path, cells: Sequence[Cell]) -> None:
+    """Measure how fast memory is read, once a run and only where it bounds what will be measured."""
+    path = run_dir / BANDWIDTH_FILE
+    is_timed = any(cell.task is Task.SPEED for cell in cells)
+    reads_memory = any(variant.model and variant.model.read_bytes for variant in spec.variants)
+    if is_timed and reads_memory and not path.exists():
+        threads = max(variant.load_settings.threads for variant in spec.variants)
+        write_atomic(path, json.dumps(to_json(measure_bandwidth(threads))))
 
 
 def _run(

@@ -36,6 +36,7 @@ from liob_core.types import (
 SCHEMA_VERSION = 1
 SPEC_FILE = "spec.json"
 MACHINE_FILE = "machine.json"
+BANDWIDTH_FILE = "bandwidth.json"
 PROMPTS_FILE = "prompts.json"
 JOURNAL_FILE = "journal.jsonl"
 READINGS_FILE = "readings.jsonl"

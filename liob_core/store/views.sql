@@ -66,7 +66,9 @@ SELECT
     summary.unknown,
     summary.seed_pass_rate,
     summary.seed_pass_rate_ci_low,
-    summary.seed_pass_rate_ci_high
+    summary.seed_pass_rate_ci_high,
+    summary.ceiling_tps,
+    summary.roofline_share
 FROM raw.variants AS variants
 LEFT JOIN raw.summary AS summary USING (run_id, variant)
 -- what the user deleted is kept in raw, and in runs with its deleted_utc
@@ -259,7 +261,11 @@ SELECT
     edits.deleted_utc,
     runs.n_seeds,
     coalesce(runs.kind, 'liob') AS kind,
-    runs.left_out
+    runs.left_out,
+    runs.read_bytes_per_s,
+    runs.read_threads,
+    runs.cache_bytes,
+    runs.read_reason
 FROM raw.runs AS runs LEFT JOIN raw.run_edits AS edits USING (run_id);
 
 CREATE OR REPLACE VIEW main.variants AS
@@ -269,7 +275,8 @@ SELECT
     content_label, label_warning, fallback_tensors, fallback_warning, n_layers, n_ctx_train, n_experts,
     n_experts_used, has_chat_template, chat_template_sha256, imatrix, quantized_by, repo_url, base_model,
     n_ctx, threads, gpu_layers, kv_type_k, kv_type_v, load_settings, need_bytes, need_weights_bytes,
-    need_kv_bytes, need_compute_bytes, need_reason, tensor_groups, hub_repo, hub_commit, engine_model
+    need_kv_bytes, need_compute_bytes, need_reason, tensor_groups, hub_repo, hub_commit, engine_model,
+    token_read_bytes
 FROM raw.variants;
 
 CREATE OR REPLACE VIEW main.prompts AS
