@@ -7,10 +7,10 @@ import signal
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from threading import Thread
 from types import FrameType
 
 import psutil
@@ -33,6 +33,7 @@ from liob_core.monitor import clock
 from liob_core.monitor.energy import make_meter
 from liob_core.monitor.machine import read_machine
 from liob_core.monitor.sampler import Sampler
+from liob_core.store import database
 from liob_core.store.journal import Journal, finished_cells, read_lines, read_spec, write_atomic
 from liob_core.types import Cell, Outcome, RunSpec, Task, to_json
 
@@ -167,14 +168,17 @@ def _run(
 
     try:
         register_files(spec, settings, supervisor.say, stop_if_cancelled)
+        if cells:  # now, since later it would delay the end that a user asked for
+            _prepare_storing(settings)
         runner.run(cells, after_block=store_block)
         if spec.closeness is not None:
             # No request is measured from here on, and every reading takes time from the evaluation.
             sampler.read_slowly()
-            Thread(target=_import_for_later, name="imports", daemon=True).start()
-            run_closeness(
-                spec, run_dir, journal=journal, supervisor=supervisor, machine_dir=settings.machine_dir
-            )
+            with ThreadPoolExecutor(max_workers=1) as beside:
+                beside.submit(_prepare_storing, settings)  # while the models are loaded
+                run_closeness(
+                    spec, run_dir, journal=journal, supervisor=supervisor, machine_dir=settings.machine_dir
+                )
     except Cancelled:
         return "cancelled", "Cancelled by the user; resume it to do the rest."
     except LiobError as error:
@@ -205,15 +209,17 @@ def _watched(
         sampler.stop()
 
 
-def _import_for_later() -> None:
-    """Import what takes most of a second, while the models of task closeness are loaded."""
+def _prepare_storing(settings: Settings) -> None:
+    """Do what takes a second before the first result is stored."""
     import_module("scipy.special")  # for the intervals of running estimates
     import_module("liob_core.analysis.ingest")
+    with contextlib.suppress(LiobError), database.write(settings.database, wait_s=0.0):
+        pass  # a new file gets its tables, an old one its migrations
 
 
 def _ingest(settings: Settings, run_dir: Path, *, wait_s: float) -> None:
     """Move what the journal has into the database; a busy or broken database never ends a run."""
-    from liob_core.analysis.ingest import ingest_run  # noqa: PLC0415 - see `_import_for_later`
+    from liob_core.analysis.ingest import ingest_run  # noqa: PLC0415 - see `_prepare_storing`
 
     try:
         ingest_run(settings.database, run_dir, wait_s=wait_s)

@@ -14,6 +14,7 @@ from liob_core.config import Settings
 from liob_core.errors import LiobError
 
 FOLLOW_EVERY_S = 1.0  # each look takes time from what is measured
+UNSEEN_EVERY_S = 5.0  # where the bar goes to a file or a pipe
 
 
 def follow(run_id: str, settings: Settings, *, as_json: bool) -> None:
@@ -53,7 +54,8 @@ def _watch(run_id: str, settings: Settings) -> RunStatus:
             )
             if not status.is_live:
                 return status
-            wait_for_end(status, FOLLOW_EVERY_S)
+            is_seen = err.is_terminal or status.pid is None  # without a number it cannot be waited for
+            wait_for_end(status, FOLLOW_EVERY_S if is_seen else UNSEEN_EVERY_S)
 
 
 def _doing(status: RunStatus) -> str:

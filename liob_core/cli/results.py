@@ -17,7 +17,7 @@ from liob_core.cli.options import JsonOption, RunArgument
 from liob_core.cli.output import out, print_json, print_table
 from liob_core.config import Settings, load_settings
 from liob_core.errors import MissingError
-from liob_core.store.database import query
+from liob_core.store.database import query, read
 from liob_core.store.share import export_run
 
 
@@ -82,7 +82,12 @@ def show_run(run_id: str, settings: Settings, *, as_json: bool) -> None:
         closeness = query(settings.database, "SELECT * FROM closeness WHERE run_id = ?", (run_id,))
         print_json({"run_id": run_id, "status": status, "results": results, "closeness": closeness})
         return
-    table = results_table(settings.database, run_id)
+    with read(settings.database):  # kept open, so that each question below finds it open
+        _print_tables(settings.database, run_id)
+
+
+def _print_tables(database: Path, run_id: str) -> None:
+    table = results_table(database, run_id)
     columns = [("variant", "left")]
     columns += [(name, "right") for name in ("tok/s", "prefill", "TTFT", "memory", "checks", "failed")]
     has_energy = bool(table["j_per_output_token"].notna().any())
@@ -92,10 +97,10 @@ def show_run(run_id: str, settings: Settings, *, as_json: bool) -> None:
             (*_result_row(row), *((_energy(row),) if has_energy else ())) for row in table.to_dict("records")
         ]
         print_table(f"Run {run_id}", columns, rows)
-    print_closeness(settings.database, run_id)
-    if offload := run_facts(settings.database, run_id).offload:
+    print_closeness(database, run_id)
+    if offload := run_facts(database, run_id).offload:
         out.print(f"Layers: {escape(offload)}.")
-    for warning in warnings(settings.database, run_id):
+    for warning in warnings(database, run_id):
         out.print(f"[yellow]{escape(warning)}[/yellow]")
 
 
