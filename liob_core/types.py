@@ -291,6 +291,7 @@ class RunSpec:
     allow_code: bool = False  # code in answers may be run by checks `unit_tests`
     closeness: ClosenessAsk | None = None  # of task `closeness`
     n_seeds: int = 1  # over which the suite's prompts are repeated, one a block; 1: repeats share one seed
+    energy: bool = False  # of each shape of task `speed`, where this machine has a counter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -363,6 +364,31 @@ class Unload:
     peak_vram_reason: str | None
     sampler_cpu_share: float | None  # the monitor's own cost, as a share of one core
     peak_memory_reason: str | None = None  # why peak_memory is unknown, or what it includes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnergyWindow:
+    """What one scope spent while requests of one shape ran back to back; NULL with a reason where unknown.
+
+    The powers are of the model at rest, before and after.
+    """
+
+    run_id: str
+    load_id: str
+    variant: str
+    block: int
+    shape: Shape
+    scope: str  # gpu, package or dram: each stands alone
+    source: str  # what told it
+    started_utc: str
+    window_s: float
+    n_requests: int
+    output_tokens: int
+    energy_j: float | None
+    idle_before_w: float | None
+    idle_after_w: float | None
+    contended: bool | None  # as of samples
+    reason: str | None  # why the energy is unknown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,6 +22,7 @@ from liob_core.analysis.blocks import (
     values_by_block,
 )
 from liob_core.analysis.deltas import Delta, paired_deltas
+from liob_core.analysis.energy import energy_columns
 from liob_core.analysis.judge_deltas import judge_deltas
 from liob_core.analysis.roofline import NOT_MEASURED, ceilings
 from liob_core.analysis.seeds import (
@@ -143,6 +144,7 @@ def _summary_rows(con: duckdb.DuckDBPyConnection, run_id: str) -> list[Row]:
     samples = _by_variant(con, _SAMPLE_AGGREGATES, parameters)
     parts = [_by_variant(con, sql, {"run_id": run_id}) for sql in (_CPU_PEAKS, _LOAD_AGGREGATES, _SYSTEM_RAM)]
     parts.append(ceilings(con, run_id))
+    parts.append(energy_columns(con, run_id))
     order = "SELECT variant FROM raw.variants WHERE run_id = ? ORDER BY position"
     now = datetime.now(UTC).replace(tzinfo=None)
     rows = []
@@ -208,6 +210,13 @@ _PLAIN = (
     "peak_vram_bytes",
     "peak_system_ram_bytes",
     "cpu_peak_pct_mean",
+    "j_per_output_token",
+    "j_per_output_token_ci_low",
+    "j_per_output_token_ci_high",
+    "net_j_per_output_token",
+    "energy_scope",
+    "energy_source",
+    "energy_n_blocks",
 )
 
 
@@ -253,6 +262,9 @@ def _reasons(row: Row, known: Row, task: str | None) -> dict[str, str]:
     for name in ("peak_memory_bytes", "peak_rss_bytes", "peak_anon_bytes", "peak_system_ram_bytes"):
         reasons[name] = "not measured"
     reasons["cpu_peak_pct_mean"] = "not measured with the machine to itself"
+    why = known.get("energy_reason", "not measured")
+    reasons["j_per_output_token"] = why
+    reasons["net_j_per_output_token"] = known.get("net_energy_reason", why)
     return {name: reason for name, reason in reasons.items() if row[name] is None}
 
 

@@ -16,6 +16,7 @@ from types import FrameType
 import psutil
 
 from liob_core.bench.closeness import first_progress, run_closeness
+from liob_core.bench.energy import NOT_MEASURED, EnergyWindows, stored_windows
 from liob_core.bench.engines import open_engines
 from liob_core.bench.loading import Loader
 from liob_core.bench.lock import machine_lock
@@ -30,6 +31,7 @@ from liob_core.engines.protocol import Engine
 from liob_core.errors import BusyError, LiobError
 from liob_core.monitor import clock
 from liob_core.monitor.bandwidth import measure_bandwidth
+from liob_core.monitor.energy import make_meter
 from liob_core.monitor.machine import read_machine
 from liob_core.monitor.sampler import Sampler
 from liob_core.store import database
@@ -98,6 +100,9 @@ def _measure(spec: RunSpec, run_dir: Path, settings: Settings) -> int:
             journal=journal,
             sampler=sampler,
             supervisor=supervisor,
+            energy=_energy(
+                spec, run_dir, engine=engine, journal=journal, sampler=sampler, supervisor=supervisor
+            ),
         )
         journal.append_event("resumed" if status.n_done else "started", f"{len(cells)} cells to do")
         state, reason = _run(
@@ -128,6 +133,35 @@ def _keep_bandwidth(spec: RunSpec, run_dir: Path, cells: Sequence[Cell]) -> None
     if is_timed and reads_memory and not path.exists():
         threads = max(variant.load_settings.threads for variant in spec.variants)
         write_atomic(path, json.dumps(to_json(measure_bandwidth(threads))))
+
+
+def _energy(
+    spec: RunSpec,
+    run_dir: Path,
+    *,
+    engine: Engine,
+    journal: Journal,
+    sampler: Sampler,
+    supervisor: Supervisor,
+) -> EnergyWindows | None:
+    """What measures energy beside task `speed`; where nothing does, the journal says why."""
+    if Task.SPEED not in spec.tasks:
+        return None
+    meter = make_meter()
+    reason = meter.reason or (None if spec.energy else "it was left out of this run")
+    if reason is not None:
+        journal.append_event(NOT_MEASURED, reason)
+        meter.close()
+        return None
+    return EnergyWindows(
+        spec,
+        meter,
+        engine=engine,
+        journal=journal,
+        sampler=sampler,
+        supervisor=supervisor,
+        stored=stored_windows(run_dir),
+    )
 
 
 def _run(

@@ -90,8 +90,12 @@ def _print_tables(database: Path, run_id: str) -> None:
     table = results_table(database, run_id)
     columns = [("variant", "left")]
     columns += [(name, "right") for name in ("tok/s", "prefill", "TTFT", "memory", "checks", "failed")]
+    has_energy = bool(table["j_per_output_token"].notna().any())
+    columns += [("J/token", "right")] if has_energy else []
     if table["n_samples"].fillna(0).any():
-        rows = [_result_row(row) for row in table.to_dict("records")]
+        rows = [
+            (*_result_row(row), *((_energy(row),) if has_energy else ())) for row in table.to_dict("records")
+        ]
         print_table(f"Run {run_id}", columns, rows)
     print_closeness(database, run_id)
     if offload := run_facts(database, run_id).offload:
@@ -114,3 +118,13 @@ def _result_row(row: Mapping[Hashable, Any]) -> tuple[str, ...]:
         f"{words.percent(row['pass_rate'])}\nof {row['n_checked']}" if row["n_checked"] else words.UNKNOWN,
         str(row["n_samples"] - row["n_ok"]),
     )
+
+
+def _energy(row: Mapping[Hashable, Any]) -> str:
+    """Energy of an output token, its interval, and what it is the energy of."""
+    value, low, high = (row[f"j_per_output_token{end}"] for end in ("", "_ci_low", "_ci_high"))
+    shown = words.three_digits(value)
+    if shown == words.UNKNOWN:
+        return shown
+    between = (words.interval("j_per_output_token", low, high) or "").removesuffix(" J/token")
+    return "\n".join(part for part in (shown, between, row["energy_scope"]) if part)

@@ -19,6 +19,7 @@ from liob_core.quality.closeness.results import Result
 from liob_core.types import (
     Bandwidth,
     CalibrationResult,
+    EnergyWindow,
     JsonValue,
     Judgement,
     Load,
@@ -120,6 +121,11 @@ def unload_row(unload: Unload) -> dict[str, object]:
     """What the end of a load adds to its row."""
     row = {name: getattr(unload, name) for name in ("load_id", *_UNLOAD)}
     return {**row, "ended_utc": to_utc(unload.ended_utc)}
+
+
+def energy_row(window: EnergyWindow) -> dict[str, object]:
+    """One row of raw.energy."""
+    return {**to_json(window), "started_utc": to_utc(window.started_utc)}
 
 
 def judgement_row(judgement: Judgement) -> dict[str, object]:
