@@ -9,6 +9,7 @@ from liob_core.analysis.offload import PROCESSOR, offload_of
 
 # Below so many times the last-level cache a good part of what a token reads comes from there.
 BYTES_PER_CACHE = 2
+BELOW_THE_RATE = "memory was read more slowly before the run than the model then did"
 NOT_MEASURED = "the memory's speed was not measured before this run"
 
 _FACTS = """
@@ -39,6 +40,14 @@ def ceilings(con: duckdb.DuckDBPyConnection, run_id: str) -> dict[str, dict[str,
         ceiling = None if reason else facts["read_bytes_per_s"] / facts["token_read_bytes"]
         found[facts["variant"]] = {"ceiling_tps": ceiling, "ceiling_reason": reason}
     return found
+
+
+def ceiling_columns(ceiling_tps: float | None, rate_tps: float | None) -> dict[str, float | None]:
+    """`ceiling_tps` and the share of it that a rate reaches; a ceiling below the rate is none."""
+    if ceiling_tps is None or (rate_tps is not None and rate_tps > ceiling_tps):
+        return {"ceiling_tps": None, "roofline_share": None}
+    share = None if rate_tps is None else rate_tps / ceiling_tps
+    return {"ceiling_tps": ceiling_tps, "roofline_share": share}
 
 
 def _why_unknown(facts: Mapping[str, Any], where: str | None) -> str | None:

@@ -24,7 +24,7 @@ from liob_core.analysis.blocks import (
 from liob_core.analysis.deltas import Delta, paired_deltas
 from liob_core.analysis.energy import energy_columns
 from liob_core.analysis.judge_deltas import judge_deltas
-from liob_core.analysis.roofline import NOT_MEASURED, ceilings
+from liob_core.analysis.roofline import BELOW_THE_RATE, ceiling_columns, ceilings
 from liob_core.analysis.seeds import (
     SEED_COLUMNS,
     PassesByPrompt,
@@ -176,8 +176,7 @@ def _row(variant: str, known: Row, blocks: list[Block], task: str | None) -> Row
         rate = _rate(blocks, variant, metric, "speed", shape)
         row |= _rate_columns(f"{shape}_{metric}", rate)
         row[f"{shape}_n_blocks"] = rate.n if rate else 0
-    row["ceiling_tps"], rate = known.get("ceiling_tps"), row["chat512_decode_tps"]
-    row["roofline_share"] = rate / row["ceiling_tps"] if rate and row["ceiling_tps"] else None
+    row |= ceiling_columns(known.get("ceiling_tps"), row["chat512_decode_tps"])
     n_passed, n_checked = row["n_passed"], row["n_checked"]
     interval = stats.wilson(n_passed, n_checked)
     row["pass_rate"] = n_passed / n_checked if n_checked else None
@@ -252,8 +251,8 @@ def _reasons(row: Row, known: Row, task: str | None) -> dict[str, str]:
         "truncated_share": no_suite or "no answer was completed",
         "peak_vram_bytes": known.get("vram_reason") or "not measured",
         "pass_rate": no_suite or "no answer could be checked",
-        "ceiling_tps": known.get("ceiling_reason") or NOT_MEASURED,
-        "roofline_share": known.get("ceiling_reason") or "no usable request of the shape chat512",
+        "ceiling_tps": known.get("ceiling_reason") or BELOW_THE_RATE,
+        "roofline_share": known.get("ceiling_reason") or _why_no_share(row),
     }
     for metric in ("decode_tps", "prefill_tps"):
         for end in ("low", "high"):
@@ -266,6 +265,10 @@ def _reasons(row: Row, known: Row, task: str | None) -> dict[str, str]:
     reasons["j_per_output_token"] = why
     reasons["net_j_per_output_token"] = known.get("net_energy_reason", why)
     return {name: reason for name, reason in reasons.items() if row[name] is None}
+
+
+def _why_no_share(row: Row) -> str:
+    return BELOW_THE_RATE if row["chat512_decode_tps"] else "no usable request of the shape chat512"
 
 
 def _why_not_timed(known: Row, task: str | None) -> str | None:

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from liob_core.analysis.results import results_table
-from liob_core.analysis.roofline import NOT_MEASURED
+from liob_core.analysis.roofline import BELOW_THE_RATE, NOT_MEASURED
 
 MEASURED = {"read_bytes_per_s": 40e9, "read_threads": 2, "cache_bytes": 32_000_000}
 
@@ -26,10 +26,21 @@ def test_the_ceiling_is_bytes_a_second_over_bytes_a_token(writer) -> None:
     assert found["roofline_share"] == pytest.approx(0.8)
 
 
+def test_a_ceiling_without_a_rate_has_no_share(writer) -> None:
+    writer.run(**MEASURED)
+    writer.variant("F16", 16.0, token_read_bytes=400_000_000, threads=2)
+    writer.load("F16", effective=json.dumps({"gpu_layers": 0}))
+    writer.summarize()
+    found = results_table(writer.close(), writer.run_id).iloc[0]
+    assert found["ceiling_tps"] == pytest.approx(100.0)
+    assert json.loads(found["unknown"])["roofline_share"] == "no usable request of the shape chat512"
+
+
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
         ({"run": {}}, NOT_MEASURED),
+        ({"run": {**MEASURED, "read_bytes_per_s": 30e9}}, BELOW_THE_RATE),
         ({"run": {"read_reason": "the size of the last-level cache is not known"}}, "the size of the last"),
         ({"load": {"effective": json.dumps({"gpu_layers": 12})}}, "12 layers on the GPU"),
         ({"load": {"effective": "{}"}, "variant": {"gpu_layers": None}}, "offload not known"),
