@@ -4,26 +4,31 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from liob_core.bench import examine
 from liob_core.bench.energy import EnergyWindows, stored_windows, windows_s
+from liob_core.bench.estimate import estimate
 from liob_core.bench.examine import Finding
 from liob_core.bench.loading import Loader
 from liob_core.bench.plan import make_plan, remaining
 from liob_core.bench.runner import Cancelled, Runner
+from liob_core.bench.spec import Choices, make_spec
 from liob_core.bench.status import Progress, RunStatus
 from liob_core.bench.supervisor import Supervisor
+from liob_core.cli.app import app
 from liob_core.engines.fake import FakeEngine
 from liob_core.engines.protocol import Request
 from liob_core.monitor.energy import NOT_ALLOWED, RAPL_FIX, EnergyMeter
 from liob_core.monitor.highwater import Peaks
 from liob_core.store.journal import Journal, finished_cells, read_lines
 from liob_core.types import RunSpec, Shape, Surroundings, Task
-from tests.unit.bench.builders import make_fake_spec
+from tests.unit.bench.builders import make_fake_spec, make_suite
 
 POWER_W = {"package": 50.0, "gpu": 200.0}
 
@@ -280,3 +285,31 @@ def test_doctor_says_what_is_read_and_what_opens_the_rest(
     meter = EnergyMeter(counters, {"package": "none here"}, fix=fix)
     monkeypatch.setattr(examine, "make_meter", lambda: meter)
     assert examine._energy() == Finding(what="energy", state=state, sentence=sentence, fix=fix)
+
+
+def test_energy_is_asked_for_beside_speed_alone() -> None:
+    chosen = {"engine": "fake", "variants": make_fake_spec().variants, "energy": True, "suite": make_suite()}
+    specs = [make_spec(Choices(**chosen, tasks=tasks)) for tasks in ((Task.SPEED,), (Task.SUITE,))]
+    assert [spec.energy for spec in specs] == [True, False]
+    assert (
+        estimate(specs[0], Path("none")).seconds
+        > estimate(replace(specs[0], energy=False), Path("none")).seconds + 100
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "problem", "is_asked"),
+    [([], None, True), (["--no-energy"], None, False), ([], "none here", False)],
+)
+def test_run_measures_it_unless_told_otherwise_or_where_nothing_can_be_read(
+    monkeypatch: pytest.MonkeyPatch, options: list[str], problem: str | None, is_asked: bool
+) -> None:
+    started: list[RunSpec] = []
+    monkeypatch.setattr("liob_core.cli.run.energy_problem", lambda: problem)
+    monkeypatch.setattr("liob_core.cli.run.choose_engines", lambda *_: (["fake"], None))
+    monkeypatch.setattr("liob_core.cli.run._variants", lambda *_: make_fake_spec().variants)
+    monkeypatch.setattr("liob_core.cli.run.jobs.start", lambda spec, _: started.append(spec))
+    monkeypatch.setattr("liob_core.cli.run.follow", lambda *_, **__: None)
+    result = CliRunner().invoke(app, ["run", "--model", "any", "--task", "speed", *options])
+    assert result.exception is None
+    assert [spec.energy for spec in started] == [is_asked]
