@@ -19,6 +19,7 @@ from liob_core.types import GpuReading
 
 GPU, PACKAGE, DRAM = "gpu", "package", "dram"
 SCOPES = {GPU: "graphics devices", PACKAGE: "processor", DRAM: "memory"}  # as people say them
+NOT_MEASURED = "energy not measured"  # the event that says why a run has no windows
 NVML_COUNTER, NVML_POWER, RAPL = "nvml counter", "nvml power", "rapl"
 POWERCAP = Path("/sys/class/powercap")
 RAPL_FIX = "sudo chmod a+r /sys/class/powercap/intel-rapl*/energy_uj"
