@@ -7,11 +7,10 @@ from typing import Any
 import duckdb
 
 from liob_core import stats
-from liob_core.monitor.energy import GPU, PACKAGE
+from liob_core.monitor.energy import GPU, NOT_MEASURED, PACKAGE
 
 # Where the run has it, the device that did the work; scopes are never compared, so all variants have one.
 HEADLINE_SCOPES = (GPU, PACKAGE)
-NOT_MEASURED = "energy not measured"  # the event
 _BUSY = "every window ran beside a busy neighbour"
 
 # A window beside a busy neighbour counts that neighbour too.

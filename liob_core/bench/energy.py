@@ -15,14 +15,13 @@ from liob_core.engines.protocol import Engine
 from liob_core.errors import EngineFailure
 from liob_core.metrics import SPEED_OUTCOMES
 from liob_core.monitor import clock
-from liob_core.monitor.energy import GPU, EnergyMeter, Mark, make_meter
+from liob_core.monitor.energy import GPU, NOT_MEASURED, EnergyMeter, Mark, make_meter
 from liob_core.monitor.sampler import Sampler
 from liob_core.store.journal import Journal, read_lines
 from liob_core.types import Cell, EnergyWindow, RunSpec, Shape, Task
 
 IDLE_S = 3.0
 WINDOW_S = 10.0
-NOT_MEASURED = "energy not measured"  # the event that says why a run has no windows
 # Less device memory than any model takes: an engine on the processor leaves the devices at rest.
 LEAST_DEVICE_BYTES = 64 * 2**20
 _ON_PROCESSOR = "the engine holds no memory on a graphics device"

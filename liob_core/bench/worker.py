@@ -16,7 +16,7 @@ from types import FrameType
 import psutil
 
 from liob_core.bench.closeness import first_progress, run_closeness
-from liob_core.bench.energy import NOT_MEASURED, EnergyWindows, stored_windows
+from liob_core.bench.energy import EnergyWindows, stored_windows
 from liob_core.bench.engines import open_engines
 from liob_core.bench.loading import Loader
 from liob_core.bench.lock import machine_lock
@@ -31,7 +31,7 @@ from liob_core.engines.protocol import Engine
 from liob_core.errors import BusyError, LiobError
 from liob_core.monitor import clock
 from liob_core.monitor.bandwidth import measure_bandwidth
-from liob_core.monitor.energy import make_meter
+from liob_core.monitor.energy import NOT_MEASURED, make_meter
 from liob_core.monitor.machine import read_machine
 from liob_core.monitor.sampler import Sampler
 from liob_core.store import database

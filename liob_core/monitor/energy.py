@@ -5,20 +5,21 @@ fails gives no figure for the time in which it failed, with the reason; nothing 
 """
 
 import logging
-import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from liob_core.monitor.nvml import GpuProbe, make_gpu_probe
+from liob_core.monitor.rapl import Zone, open_zones
 from liob_core.types import GpuReading
 
 GPU, PACKAGE, DRAM = "gpu", "package", "dram"
 SCOPES = {GPU: "graphics devices", PACKAGE: "processor", DRAM: "memory"}  # as people say them
+NOT_MEASURED = "energy not measured"  # the event that says why a run has no windows
 NVML_COUNTER, NVML_POWER, RAPL = "nvml counter", "nvml power", "rapl"
 POWERCAP = Path("/sys/class/powercap")
 RAPL_FIX = "sudo chmod a+r /sys/class/powercap/intel-rapl*/energy_uj"
@@ -29,7 +30,6 @@ POWER_PERIOD_S = 0.1
 MOST_GAP_S = 0.5
 # RAPL counters wrap after 65 to 262 kJ: read this often, none can wrap twice unseen.
 KEEP_UP_S = 30.0
-_ZONE = re.compile(r"intel-rapl:\d+(:\d+)?")  # intel-rapl-mmio counts the same package a second time
 _LOG = logging.getLogger(__name__)
 
 
@@ -136,6 +136,9 @@ class EnergyMeter:
                     joules[scope] = counter.read(at_s)
                 except _Lost as lost:
                     self._losses.append((at_s, scope, str(lost)))
+                except (OSError, ValueError) as error:
+                    why = error.strerror if isinstance(error, OSError) else error
+                    self._losses.append((at_s, scope, f"the energy counter cannot be read any more ({why})"))
                 except Exception as error:  # no sensor may end a run
                     _LOG.warning("The energy of %s cannot be read", scope, exc_info=True)
                     self._losses.append((at_s, scope, f"{type(error).__name__}: {error}"))
@@ -170,8 +173,8 @@ def make_meter(gpu: GpuProbe | None = None, powercap: Path = POWERCAP) -> Energy
         counters[GPU] = _nvml(probe)
     except _Lost as lost:
         missing[GPU] = str(lost)
-    zones, is_shut = _rapl_zones(powercap)
-    counters |= {scope: _Rapl(own) for scope, own in zones.items() if own}
+    (packages, memory), is_shut = open_zones(powercap)
+    counters |= {scope: _Rapl(own) for scope, own in ((PACKAGE, packages), (DRAM, memory)) if own}
     if PACKAGE not in counters:
         missing[PACKAGE] = NOT_ALLOWED if is_shut else NO_COUNTER
     if gpu is None and GPU not in counters:
@@ -248,75 +251,19 @@ class _NvmlPower:
         return self._joules
 
 
-# --- processors -------------------------------------------------------------------------------
-
-
-class _Zone:
-    """One RAPL counter: it counts in uJ, and starts again at 0 after its range."""
-
-    def __init__(self, folder: Path) -> None:
-        self._file = folder / "energy_uj"
-        self._range_uj = int((folder / "max_energy_range_uj").read_text())
-        self._last_uj = self._read()
-        self._total_uj = 0
-
-    def joules(self) -> float:
-        """What it counted since it was opened."""
-        now_uj = self._read()
-        step_uj = now_uj - self._last_uj
-        self._total_uj += step_uj if step_uj >= 0 else step_uj + self._range_uj
-        self._last_uj = now_uj
-        return self._total_uj / 1e6
-
-    def _read(self) -> int:
-        return int(self._file.read_text())
-
-
 class _Rapl:
     """The same part of every processor, together."""
 
     source = RAPL
 
-    def __init__(self, zones: Sequence[_Zone]) -> None:
+    def __init__(self, zones: Sequence[Zone]) -> None:
         self._zones = zones
 
     def begin(self) -> None:
         """Bring the counters up to now, since they may have wrapped while nobody looked."""
-        for zone in self._zones:
-            try:
-                zone.joules()
-            except (OSError, ValueError):  # the next reading tells of it
-                return
+        with suppress(OSError, ValueError):  # the next reading tells of it
+            self.read(0.0)
 
     def read(self, at_s: float) -> float:
         """The sum over the processors in J."""
-        try:
-            return sum(zone.joules() for zone in self._zones)
-        except (OSError, ValueError) as error:
-            why = error.strerror if isinstance(error, OSError) else str(error)
-            raise _Lost(f"the processor's energy counter cannot be read any more ({why})") from error
-
-
-def _rapl_zones(powercap: Path) -> tuple[dict[str, list[_Zone]], bool]:
-    """The zones of each scope that every one can be read of, and whether one may not be read."""
-    found: dict[str, list[_Zone]] = {PACKAGE: [], DRAM: []}
-    broken: set[str] = set()
-    is_shut = False
-    try:
-        folders = sorted(path for path in powercap.iterdir() if _ZONE.fullmatch(path.name))
-    except OSError:
-        return found, False
-    for folder in folders:
-        scope = None
-        try:
-            name = (folder / "name").read_text().strip()
-            scope = PACKAGE if name.startswith("package-") else DRAM if name == "dram" else None
-            if scope is not None:
-                found[scope].append(_Zone(folder))
-        except PermissionError:
-            is_shut = True
-            broken |= {scope} if scope else found.keys()
-        except (OSError, ValueError):
-            broken |= {scope} if scope else found.keys()
-    # A sum over some of the processors is not the machine's.
-    return {scope: [] if scope in broken else zones for scope, zones in found.items()}, is_shut
+        return sum(zone.joules() for zone in self._zones)

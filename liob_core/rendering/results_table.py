@@ -45,7 +45,7 @@ _WHOLE_MACHINE = (
 
 
 # Where the run has windows of energy, maybe ones that tell why there is no figure.
-_ENERGY = Measure("j_per_output_token", label="Energy, J/token")
+_ENERGY = Measure("j_per_output_token", label="J/token")
 
 _COUNTED_BY = {"judge_score": "judge_score_n", "j_per_output_token": "energy_n_blocks"}
 
@@ -115,20 +115,22 @@ def _measured(row: Row, measure: Measure, unknown: Mapping[str, str]) -> Cell:
     notes = [Note(text) for text in _interval(row, measure.metric)]
     if measure.delta and not row["is_reference"]:
         notes += _delta(row, measure.delta)
+    hint = f"{value!r} ({measure.metric})"
     if measure.metric == _ENERGY.metric:
-        notes += _scope_and_net(row, unknown)
+        notes += _scope_and_net(row)
+        why = unknown.get("net_j_per_output_token")
+        hint += f"; net unknown: {why}" if why else ""
     shown = shown.removesuffix(" tok/s").removesuffix(" J/token")
-    return Cell(text=shown, notes=tuple(notes), hint=f"{value!r} ({measure.metric})")
+    return Cell(text=shown, notes=tuple(notes), hint=hint)
 
 
-def _scope_and_net(row: Row, unknown: Mapping[str, str]) -> list[Note]:
+def _scope_and_net(row: Row) -> list[Note]:
     """What the energy is of, what told it, and what of it the work took beyond the model at rest."""
-    scope = SCOPES.get(row["energy_scope"], row["energy_scope"])
-    net = row["net_j_per_output_token"]
-    told = f"net {words.three_digits(net)}"
-    if pd.isna(net):
-        told = f"net unknown: {unknown.get('net_j_per_output_token', NOT_MEASURED)}"
-    return [Note(f"{scope}, {row['energy_source']}"), Note(told)]
+    scope, net = SCOPES.get(row["energy_scope"], row["energy_scope"]), row["net_j_per_output_token"]
+    return [
+        Note(f"{scope}, {row['energy_source']}"),
+        Note("net unknown" if pd.isna(net) else f"net {words.three_digits(net)}"),
+    ]
 
 
 def _interval(row: Row, metric: str) -> list[str]:

@@ -175,10 +175,10 @@ def test_the_table_has_the_column_only_where_there_is_something_to_say(writer):
         window(writer, "Q8_0", block, joules)
         window(writer, "F16", block, None, reason="the counter could not be read")
     table = results_table(*finished(writer))
-    place = [column.label for column in results_columns(table)].index("Energy, J/token")
+    place = [column.label for column in results_columns(table)].index("J/token")
     failed, own = (cells[place] for cells in results_rows(table, table, LIGHT))
     assert (failed.text, failed.hint) == ("—", "the counter could not be read")
     assert own.text == "0.988"
     assert [note.text for note in own.notes] == ["0.839 to 1.14", "processor, rapl", "net 0.793"]
     without = table.assign(energy_scope=None, j_per_output_token=None)
-    assert "Energy, J/token" not in [column.label for column in results_columns(without)]
+    assert "J/token" not in [column.label for column in results_columns(without)]
