@@ -23,9 +23,10 @@ def show() -> None:
     _show_pictures(view)
     st.download_button(
         "Download the table as CSV",
-        as_csv(table),
+        lambda: as_csv(table),
         file_name=f"{view.file_stem}.csv",
         mime="text/csv",
+        on_click="ignore",
         icon=":material/download:",
     )
     show_caveats(view)

@@ -114,8 +114,8 @@ def broken_sizes(database: Path, run_id: str) -> tuple[str, ...]:
 
 
 def not_comparable(database: Path, run_id: str, metric: str) -> list[str]:
-    """A sentence for each variant whose metric must not be ranked; a few rows by key, so read anew."""
-    return categories.not_comparable(database, run_id, metric)
+    """A sentence for each variant whose metric must not be ranked."""
+    return _not_comparable(str(database), stamp(database), run_id, metric)
 
 
 def flips(database: Path, run_id: str) -> dict[str, Any] | None:
@@ -124,8 +124,8 @@ def flips(database: Path, run_id: str) -> dict[str, Any] | None:
 
 
 def prompt(database: Path, run_id: str, prompt_id: str) -> PromptFacts:
-    """One prompt as it was asked; a single row by key, so it is read anew."""
-    return answers.prompt_facts(database, run_id, prompt_id)
+    """One prompt as it was asked."""
+    return PromptFacts(**_prompt(str(database), stamp(database), run_id, prompt_id))
 
 
 def warnings(database: Path, run_id: str) -> list[str]:
@@ -188,6 +188,16 @@ def _closeness(database: str, stamp: tuple[int, int], run_id: str) -> dict[str, 
 @st.cache_data(ttl=3600, max_entries=64, show_spinner=False)
 def _broken_sizes(database: str, stamp: tuple[int, int], run_id: str) -> tuple[str, ...]:
     return find_broken_sizes(Path(database), run_id)
+
+
+@st.cache_data(ttl=3600, max_entries=64, show_spinner=False)
+def _not_comparable(database: str, stamp: tuple[int, int], run_id: str, metric: str) -> list[str]:
+    return categories.not_comparable(Path(database), run_id, metric)
+
+
+@st.cache_data(ttl=3600, max_entries=256, show_spinner=False)
+def _prompt(database: str, stamp: tuple[int, int], run_id: str, prompt_id: str) -> dict[str, Any]:
+    return asdict(answers.prompt_facts(Path(database), run_id, prompt_id))
 
 
 @st.cache_data(ttl=3600, max_entries=64, show_spinner=False)

@@ -1,6 +1,8 @@
 """Pictures are drawn once for all visitors, and never shown for another run, look, file or choice."""
 
+import gc
 import shutil
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -150,3 +152,17 @@ def test_what_one_visitor_does_to_a_picture_no_other_sees(made_database: Path) -
 
     assert theirs["spec"]["title"]["text"] == "Memory at its peak"
     assert "added" not in theirs["data"]
+
+
+@pytest.mark.usefixtures("with_sample")
+def test_what_a_page_has_loaded_is_no_longer_searched_for_garbage(
+    open_page: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gc.unfreeze()
+    monkeypatch.delitem(sys.modules, "pages.overview_page", raising=False)
+    open_page("overview")
+    n_kept = gc.get_freeze_count()
+    open_page("overview")
+
+    assert n_kept > 100_000
+    assert abs(gc.get_freeze_count() - n_kept) < 1_000
