@@ -2,13 +2,12 @@
 
 import streamlit as st
 
-from liob_core.charts.pictures import tradeoff_picture
 from liob_core.ui import reads
 from liob_core.ui.blocks import OWN_BENCHMARK, show_heading
 from liob_core.ui.nav import button_to
-from liob_core.ui.pictures import show_picture
+from liob_core.ui.pictures import draw, show_picture
 from liob_core.ui.results_table import show_results_table
-from liob_core.ui.run_view import RunView, open_run, show_caveats
+from liob_core.ui.run_view import open_run, show_caveats
 from liob_core.ui.style import current_look
 from liob_core.ui.text import literal
 
@@ -25,18 +24,12 @@ def show() -> None:
         st.markdown(literal(answer["detail"]))
     with action:
         button_to("new", OWN_BENCHMARK, icon=":material/add_circle:", primary=True)
-    _show_picture(view, answer["pick"])
+    (picture,) = draw(view, "tradeoff", (), (answer["pick"], None), ())
+    show_picture(picture, file_stem=view.file_stem)
     _show_evidence(answer)
     look = current_look()
     show_results_table(view.frame("results"), look, key="overview")
     show_caveats(view)
-
-
-def _show_picture(view: RunView, pick: str | None) -> None:
-    picture = tradeoff_picture(
-        view.frame("results"), view.frame("tradeoff"), current_look(), pick=pick, origin=view.origin
-    )
-    show_picture(picture, file_stem=view.file_stem)
 
 
 def _show_evidence(answer: dict[str, object]) -> None:

@@ -1,20 +1,17 @@
 """Resources: what did the machine do?"""
 
-import pandas as pd
 import streamlit as st
 
 from liob_core.analysis.resources import Extent
-from liob_core.charts import resources
-from liob_core.charts.pictures import Picture
+from liob_core.charts.resources import time_scale
 from liob_core.ui import reads, selection, time_window
 from liob_core.ui.blocks import show_heading, show_unknown
 from liob_core.ui.brush import show_brushed
-from liob_core.ui.pictures import show_downloads
+from liob_core.ui.pictures import draw, show_downloads
+from liob_core.ui.run_pictures import TIMELINE
 from liob_core.ui.run_view import RunView, open_run
-from liob_core.ui.style import current_look
 from liob_core.ui.text import literal
 
-_TITLE = "Memory, processor and devices over time"
 _WHOLE = "whole"
 _NAMES = {"gpu": "graphics devices"}
 
@@ -27,7 +24,7 @@ def show() -> None:
     show_heading(view.kicker, "What did the machine do?")
     extent = reads.extent(view.database, view.run_id)
     if extent is None or not extent.n_readings:
-        show_unknown(_TITLE, "the monitor stored no reading of this run")
+        show_unknown(TIMELINE, "the monitor stored no reading of this run")
         return
     _show_timeline(view, extent)
     _show_sources(extent)
@@ -39,16 +36,15 @@ def _show_timeline(view: RunView, extent: Extent) -> None:
     key = time_window.window_key(view.run_id, ends)
     drawn = st.container()
     window = time_window.pick_window(key, ends)
-    picture = _picture(view, extent, window)
+    (picture,) = draw(view, "timeline", extent.start_ns, window)
     with drawn:
         show_brushed(
-            picture.chart,
-            alt_text=picture.alt_text,
+            picture["spec"],
             key=f"liob_timeline_{view.run_id}_{window[0]:.1f}_{window[1]:.1f}",
-            on_brush=time_window.following(key, ends, resources.time_scale(window[1] - window[0])[0]),
+            on_brush=time_window.following(key, ends, time_scale(window[1] - window[0])[0]),
         )
         with st.container(horizontal=True):
-            show_downloads(picture, file_stem=f"liob-{view.run_id}")
+            show_downloads(picture, file_stem=view.file_stem)
             time_window.show_way_back(key, ends, window)
 
 
@@ -66,31 +62,6 @@ def _pick_part(view: RunView, extent: Extent) -> time_window.Window:
     row = loads[chosen]
     first, last = ((row[name] - extent.start_ns) / 1e9 for name in ("start_ns", "end_ns"))
     return first, max(first + time_window.SHORTEST_S, last)
-
-
-def _picture(view: RunView, extent: Extent, window: time_window.Window) -> Picture:
-    moments = [extent.start_ns + round(second * 1e9) for second in window]
-    lines = view.frame("resource_lines", *moments, extent.start_ns)
-    ladder = view.frame("results").sort_values("bpw", ascending=False, kind="stable", na_position="last")
-    chart = resources.timeline(
-        lines,
-        view.frame("resource_requests", *moments, extent.start_ns),
-        current_look(),
-        window_s=window,
-        labels=[str(label) for label in ladder["variant"]],
-        reference=next((str(row.variant) for row in ladder.itertuples() if row.is_reference), None),
-        caption=view.caption(_resolution(lines), "Grey: nothing was read. Drag to see a part closer"),
-    )
-    alt_text = "Memory, processor and devices over time above the requests of each variant"
-    return Picture(name="resources", title=_TITLE, alt_text=alt_text, data=lines, chart=chart)
-
-
-def _resolution(lines: pd.DataFrame) -> str:
-    """What a point of the lines stands for."""
-    n = int(lines["n"].max()) if len(lines) else 0
-    if n <= 1:
-        return "Each point is one reading"
-    return f"A point is the mean of up to {n:,} readings; bands: extremes"
 
 
 def _show_sources(extent: Extent) -> None:

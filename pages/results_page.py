@@ -2,11 +2,10 @@
 
 import streamlit as st
 
-from liob_core.charts.pictures import latency_pictures, memory_picture, rate_pictures
 from liob_core.rendering.csv import as_csv
 from liob_core.ui.blocks import show_heading
 from liob_core.ui.engine_table import show_engines
-from liob_core.ui.pictures import show_picture
+from liob_core.ui.pictures import draw, show_picture
 from liob_core.ui.results_table import show_results_table
 from liob_core.ui.run_view import RunView, open_run, show_caveats
 from liob_core.ui.style import current_look
@@ -24,9 +23,10 @@ def show() -> None:
     _show_pictures(view)
     st.download_button(
         "Download the table as CSV",
-        as_csv(table),
+        lambda: as_csv(table),
         file_name=f"{view.file_stem}.csv",
         mime="text/csv",
+        on_click="ignore",
         icon=":material/download:",
     )
     show_caveats(view)
@@ -34,12 +34,9 @@ def show() -> None:
 
 def _show_pictures(view: RunView) -> None:
     """Speed and waiting times side by side, memory below."""
-    table, look, origin = view.frame("results"), current_look(), view.origin
-    rates = rate_pictures(table, view.frame("blocks"), view.facts.tasks, look, origin=origin)
-    waits = latency_pictures(table, view.frame("latencies"), look, origin=origin)
-    for pair in (rates, waits):
-        for column, picture in zip(st.columns(2, gap="large"), pair, strict=True):
+    for pair in ("rates", "latencies"):
+        for column, picture in zip(st.columns(2, gap="large"), draw(view, pair), strict=True):
             with column:
                 show_picture(picture, file_stem=view.file_stem)
-    memory = memory_picture(table, view.frame("memory"), look, origin=origin)
+    (memory,) = draw(view, "memory")
     show_picture(memory, file_stem=view.file_stem)

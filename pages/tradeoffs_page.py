@@ -1,21 +1,22 @@
 """Trade-offs: what if I need...?"""
 
+from dataclasses import astuple
+
 import pandas as pd
 import streamlit as st
 
 from liob_core.analysis.limits import Limits
 from liob_core.analysis.tradeoff import axes_of, in_words
-from liob_core.charts.pictures import tradeoff_picture
 from liob_core.charts.theme import variant_colours
 from liob_core.charts.tradeoff import Bound
 from liob_core.metrics import METRICS
 from liob_core.ui import reads, selection
 from liob_core.ui.blocks import show_heading
-from liob_core.ui.pictures import show_picture
-from liob_core.ui.run_view import RunView, open_run
+from liob_core.ui.pictures import draw, show_picture
+from liob_core.ui.run_view import open_run
 from liob_core.ui.style import current_look
 from liob_core.ui.text import literal
-from liob_core.ui.tradeoffs.answer_part import Found, show_evidence, show_use
+from liob_core.ui.tradeoffs.answer_part import show_evidence, show_use
 from liob_core.ui.tradeoffs.limits_part import pick_limits
 
 
@@ -35,9 +36,10 @@ def show() -> None:
         show_heading(view.kicker, found["sentence"])
         st.markdown(literal(found["detail"]))
     with right:
-        drawn = view.frame("tradeoff", x, y)
-        _show_picture(view, drawn, found, _bounds(table, limits))
-        for sentence in in_words(drawn):
+        bounds = tuple((axis, *astuple(bound)) for axis, bound in _bounds(table, limits).items())
+        (picture,) = draw(view, "tradeoff", (x, y), (found["pick"], found["runner_up"]), bounds)
+        show_picture(picture, file_stem=view.file_stem)
+        for sentence in in_words(view.frame("tradeoff", x, y)):
             st.markdown(f"- {literal(sentence)}")
     show_use(found)
     st.subheader("Why", anchor=False)
@@ -68,16 +70,3 @@ def _bounds(table: pd.DataFrame, limits: Limits) -> dict[str, Bound]:
     if limits.max_joules is not None:
         bounds["j_per_output_token"] = Bound(limits.max_joules, is_least=False)
     return bounds
-
-
-def _show_picture(view: RunView, points: pd.DataFrame, found: Found, bounds: dict[str, Bound]) -> None:
-    picture = tradeoff_picture(
-        view.frame("results"),
-        points,
-        current_look(),
-        pick=found["pick"],
-        runner_up=found["runner_up"],
-        bounds=bounds,
-        origin=view.origin,
-    )
-    show_picture(picture, file_stem=view.file_stem)

@@ -44,11 +44,12 @@ def figure(picture: Picture, *, width: int) -> str:
             f"<figcaption>— {as_html(picture.reason)}</figcaption></figure>"
         )
     name = f"spec-{picture.name}"
-    still = as_svg(picture.chart, width=width)
+    spec = picture.chart.to_dict()
+    still = as_svg(spec, width=width)
     return (
         f'<figure role="img" aria-label="{as_html(picture.alt_text)}">'
         f'<div class="chart" data-spec="{name}"><div>{still}</div></div>'
-        f'<script type="application/json" id="{name}">{_inert_json(picture.chart.to_dict())}</script>'
+        f'<script type="application/json" id="{name}">{_inert_json(spec)}</script>'
         "</figure>"
     )
 

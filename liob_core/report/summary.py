@@ -20,4 +20,4 @@ def summary_png(picture: Picture, sentence: str) -> bytes:
     title.text = lines
     # The box holds the words too, so every further line of them needs pixels of its own.
     height = chart.height + _LINE_HEIGHT * (len(lines) - 1)
-    return as_png(chart.properties(title=title, height=height), width=WIDTH)
+    return as_png(chart.properties(title=title, height=height).to_dict(), width=WIDTH)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+import pyarrow as pa
 import streamlit as st
 
 from liob_core.ui.nav import button_to
@@ -37,9 +38,19 @@ def show_warnings(sentences: Sequence[str]) -> None:
         st.markdown(f":material/warning: {literal(sentence)}")
 
 
-def show_chart(chart: Any, *, alt_text: str) -> None:
-    """A chart in LIOB's own look, with words for people who cannot see it."""
-    st.altair_chart(chart.properties(description=alt_text), theme=None, width="stretch")
+def as_spec(chart: Any, *, alt_text: str) -> dict[str, Any]:
+    """What `show_chart` shows: the chart with words for people who cannot see it, its data as Arrow tables.
+
+    Building and checking a chart is what costs; a specification can be kept and sent for little.
+    """
+    spec: dict[str, Any] = {**chart.to_dict(), "description": alt_text}
+    tables = {name: pa.Table.from_pylist(rows) for name, rows in spec.get("datasets", {}).items()}
+    return {**spec, "datasets": tables}
+
+
+def show_chart(spec: dict[str, Any], **selecting: Any) -> None:
+    """A chart in LIOB's own look; `selecting` says how Streamlit lets a reader select in it."""
+    st.vega_lite_chart(spec, theme=None, width="stretch", **selecting)
 
 
 def show_unknown(title: str, reason: str) -> None:

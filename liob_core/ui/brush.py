@@ -6,11 +6,12 @@ from typing import Any
 import streamlit as st
 
 from liob_core.charts.resources import BRUSH
+from liob_core.ui.blocks import show_chart
 
 Brushed = Callable[[tuple[float, float] | None], None]
 
 
-def show_brushed(chart: Any, *, alt_text: str, key: str, on_brush: Brushed) -> None:
+def show_brushed(spec: dict[str, Any], *, key: str, on_brush: Brushed) -> None:
     """The chart; `on_brush` gets both ends of what was dragged over, None where the brush was taken away.
 
     A new `key` draws it without a brush.
@@ -19,14 +20,7 @@ def show_brushed(chart: Any, *, alt_text: str, key: str, on_brush: Brushed) -> N
     def follow() -> None:
         on_brush(_ends(st.session_state.get(key)))
 
-    st.altair_chart(
-        chart.properties(description=alt_text),
-        theme=None,
-        width="stretch",
-        key=key,
-        on_select=follow,
-        selection_mode=BRUSH,
-    )
+    show_chart(spec, key=key, on_select=follow, selection_mode=BRUSH)
 
 
 def _ends(state: Any) -> tuple[float, float] | None:

@@ -3,11 +3,10 @@
 import pandas as pd
 import streamlit as st
 
-from liob_core.charts.quality_pictures import ladder_picture
 from liob_core.rendering.closeness_table import TWO_ERRORS, closeness_columns, closeness_rows
 from liob_core.ui import reads
 from liob_core.ui.blocks import show_unknown, show_warnings
-from liob_core.ui.pictures import show_picture
+from liob_core.ui.pictures import draw, show_picture
 from liob_core.ui.run_view import RunView
 from liob_core.ui.style import current_look
 from liob_core.ui.table import show_table
@@ -22,7 +21,7 @@ def show_closeness(view: RunView) -> None:
         show_unknown("Closeness to the reference", _why_missing(table))
         return
     if table["kld_mean"].notna().any():
-        picture = ladder_picture(table, facts, current_look(), origin=view.origin)
+        (picture,) = draw(view, "closeness")
         show_picture(picture, file_stem=view.file_stem)
     columns, rows = closeness_columns(table), closeness_rows(table, current_look())
     show_table(columns, rows, caption="Closeness per variant")

@@ -6,12 +6,10 @@ import pandas as pd
 import streamlit as st
 
 from liob_core.analysis import words
-from liob_core.charts.flips import flip_bars, flip_counts
-from liob_core.charts.pictures import Picture
 from liob_core.charts.theme import variant_colours
 from liob_core.ui import reads
 from liob_core.ui.blocks import show_unknown
-from liob_core.ui.pictures import show_picture
+from liob_core.ui.pictures import draw, show_picture
 from liob_core.ui.run_view import RunView
 from liob_core.ui.style import current_look
 from liob_core.ui.table import Cell, Column, Note, show_table
@@ -30,34 +28,15 @@ def show_is_it_real(view: RunView) -> None:
     if facts is None:
         show_unknown(_TITLE, "needs checked answers of two variants; add a suite with checks to a benchmark")
         return
-    table = view.frame("flips")
     st.markdown(f"**{literal(facts['sentence'])}**")
     told = [facts["noise"], facts["reference_rate"]]
     st.caption(literal("".join(f"{sentence}. " for sentence in told if sentence)))
-    show_picture(_picture(view, table, facts), file_stem=view.file_stem)
-    _show_table(table, is_seeded=facts["noise_flips"] is not None)
+    (picture,) = draw(view, "flips")
+    show_picture(picture, file_stem=view.file_stem)
+    _show_table(view.frame("flips"), is_seeded=facts["noise_flips"] is not None)
     if facts["missing"]:
         st.caption(literal(facts["missing"]))
         st.code(facts["command"], language="bash", wrap_lines=True)
-
-
-def _picture(view: RunView, table: pd.DataFrame, facts: dict[str, Any]) -> Picture:
-    noise = facts["noise_flips"]
-    if noise is None:
-        notes = [f"Graded answers to {facts['n_prompts']} prompts; the reference's own flips are not known"]
-    else:
-        notes = [
-            f"Mean over pairs of answers with different seeds: {facts['n_seeds']} seeds, "
-            f"{facts['n_prompts']} prompts",
-            f"Grey: as many flips as {facts['reference']} has against itself",
-        ]
-    return Picture(
-        name="flips",
-        title="Flips against the reference",
-        alt_text="Prompts that each variant lost and gained against the reference",
-        data=flip_counts(table, is_mean=noise is not None),
-        chart=flip_bars(table, noise, current_look(), caption=view.caption(*notes)),
-    )
 
 
 def _show_table(table: pd.DataFrame, *, is_seeded: bool) -> None:

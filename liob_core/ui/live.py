@@ -10,7 +10,7 @@ from liob_core.bench.estimate import spell_duration
 from liob_core.bench.status import Progress, RunStatus
 from liob_core.charts.live import sparkline
 from liob_core.config import Settings
-from liob_core.ui.blocks import show_chart, show_heading
+from liob_core.ui.blocks import as_spec, show_chart, show_heading
 from liob_core.ui.guard import guarded
 from liob_core.ui.nav import button_to, open_page
 from liob_core.ui.style import current_look
@@ -150,9 +150,11 @@ def _show_now(status: RunStatus) -> None:
         st.html(f'<div class="liob-text liob-writing">{written}</div>')
     with lines:
         rate = words.value("decode_tps", status.decode_tps_live)
-        show_chart(sparkline(rates, look, title="Decode rate", latest=rate), alt_text=f"Decode rate, {rate}")
+        line = sparkline(rates, look, title="Decode rate", latest=rate)
+        show_chart(as_spec(line, alt_text=f"Decode rate, {rate}"))
         used = words.memory(status.rss_bytes)
-        show_chart(sparkline(rss, look, title="Engine memory", latest=used), alt_text=f"Memory, {used}")
+        line = sparkline(rss, look, title="Engine memory", latest=used)
+        show_chart(as_spec(line, alt_text=f"Memory, {used}"))
 
 
 def _gib(n_bytes: int | None) -> float | None:

@@ -4,8 +4,10 @@ A page's address differs from its file's name: on a fresh server Streamlit match
 with the files under `pages/`, and would run that file alone, without the frame.
 """
 
+import gc
 import importlib
 import itertools
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -77,10 +79,22 @@ def _shower(screen: Screen) -> Show:
     """What shows a screen; its file is imported only then, so that the frame appears at once."""
 
     def show() -> None:
-        page = importlib.import_module(f"pages.{screen.name}_page")
-        guarded(page.show)()
+        name = f"pages.{screen.name}_page"
+        is_first = name not in sys.modules
+        page = importlib.import_module(name)
+        try:
+            guarded(page.show)()
+        finally:
+            if is_first:
+                _keep_what_is_loaded()
 
     return show
+
+
+def _keep_what_is_loaded() -> None:
+    """Take modules and schemas out of the search for garbage, which Streamlit makes after every script."""
+    gc.collect()
+    gc.freeze()
 
 
 def open_page(name: str, **selection: str) -> None:

@@ -69,17 +69,17 @@ _FRAMES: Mapping[str, Callable[..., pd.DataFrame]] = {
 
 def frame(question: str, database: Path, *keys: str | int) -> pd.DataFrame:
     """The answer to one of the named questions about a run."""
-    return _frame(question, str(database), _stamp(database), keys)
+    return _frame(question, str(database), stamp(database), keys)
 
 
 def facts(database: Path, run_id: str) -> RunFacts:
     """What a run was and where."""
-    return RunFacts(**_facts(str(database), _stamp(database), run_id))
+    return RunFacts(**_facts(str(database), stamp(database), run_id))
 
 
 def extent(database: Path, run_id: str) -> Extent | None:
     """The time that a run's readings and requests cover; None where there is neither."""
-    found = _extent(str(database), _stamp(database), run_id)
+    found = _extent(str(database), stamp(database), run_id)
     return None if found is None else Extent(**found)
 
 
@@ -90,50 +90,50 @@ def comparison(database: Path, before: str, after: str) -> Comparison:
 
 def schema(database: Path) -> dict[str, Any]:
     """The public views with their comments (`views`) and every column of them (`columns`, as tuples)."""
-    return _schema(str(database), _stamp(database))
+    return _schema(str(database), stamp(database))
 
 
 def headline(database: Path, run_id: str) -> dict[str, Any]:
     """The run's answer in a sentence, and the pick it names."""
-    return _headline(str(database), _stamp(database), run_id)
+    return _headline(str(database), stamp(database), run_id)
 
 
 def recommendation(database: Path, run_id: str, limits: Limits) -> dict[str, Any]:
     """What to run under these limits: a `Recommendation` as a dict."""
-    return _recommendation(str(database), _stamp(database), run_id, astuple(limits))
+    return _recommendation(str(database), stamp(database), run_id, astuple(limits))
 
 
 def closeness(database: Path, run_id: str) -> dict[str, Any] | None:
     """What a run's closeness says in words; None where it was not measured."""
-    return _closeness(str(database), _stamp(database), run_id)
+    return _closeness(str(database), stamp(database), run_id)
 
 
 def broken_sizes(database: Path, run_id: str) -> tuple[str, ...]:
     """A sentence for each variant that is broken at its size, and one for the bits at which that begins."""
-    return _broken_sizes(str(database), _stamp(database), run_id)
+    return _broken_sizes(str(database), stamp(database), run_id)
 
 
 def not_comparable(database: Path, run_id: str, metric: str) -> list[str]:
-    """A sentence for each variant whose metric must not be ranked; a few rows by key, so read anew."""
-    return categories.not_comparable(database, run_id, metric)
+    """A sentence for each variant whose metric must not be ranked."""
+    return _not_comparable(str(database), stamp(database), run_id, metric)
 
 
 def flips(database: Path, run_id: str) -> dict[str, Any] | None:
     """What a run's flips say in words; None where nothing can be compared."""
-    return _flips(str(database), _stamp(database), run_id)
+    return _flips(str(database), stamp(database), run_id)
 
 
 def prompt(database: Path, run_id: str, prompt_id: str) -> PromptFacts:
-    """One prompt as it was asked; a single row by key, so it is read anew."""
-    return answers.prompt_facts(database, run_id, prompt_id)
+    """One prompt as it was asked."""
+    return PromptFacts(**_prompt(str(database), stamp(database), run_id, prompt_id))
 
 
 def warnings(database: Path, run_id: str) -> list[str]:
     """What could make a run's figures wrong, one sentence each."""
-    return _warnings(str(database), _stamp(database), run_id)
+    return _warnings(str(database), stamp(database), run_id)
 
 
-def _stamp(database: Path) -> tuple[int, int]:
+def stamp(database: Path) -> tuple[int, int]:
     """What changes whenever the file does."""
     try:
         status = database.stat()
@@ -188,6 +188,16 @@ def _closeness(database: str, stamp: tuple[int, int], run_id: str) -> dict[str, 
 @st.cache_data(ttl=3600, max_entries=64, show_spinner=False)
 def _broken_sizes(database: str, stamp: tuple[int, int], run_id: str) -> tuple[str, ...]:
     return find_broken_sizes(Path(database), run_id)
+
+
+@st.cache_data(ttl=3600, max_entries=64, show_spinner=False)
+def _not_comparable(database: str, stamp: tuple[int, int], run_id: str, metric: str) -> list[str]:
+    return categories.not_comparable(Path(database), run_id, metric)
+
+
+@st.cache_data(ttl=3600, max_entries=256, show_spinner=False)
+def _prompt(database: str, stamp: tuple[int, int], run_id: str, prompt_id: str) -> dict[str, Any]:
+    return asdict(answers.prompt_facts(Path(database), run_id, prompt_id))
 
 
 @st.cache_data(ttl=3600, max_entries=64, show_spinner=False)

@@ -1,7 +1,9 @@
 """What the tests of pages share: hostile text, variants of the scripted engine, the HTML of a page."""
 
 from collections.abc import Callable
+from typing import Any
 
+import pytest
 from streamlit.testing.v1 import AppTest
 
 from liob_core.config import PROJECT_DIR
@@ -29,3 +31,15 @@ def html_of(app: AppTest) -> str:
     return "\n".join(
         element.proto.body for element in app.get("html") if not element.proto.body.startswith("<style")
     )
+
+
+def collect_charts(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """Fills with every chart that pages show from now on: its Vega-Lite with data as rows, and `options`."""
+    charts: list[dict[str, Any]] = []
+
+    def show(spec: dict[str, Any], **options: object) -> None:
+        rows = {name: table.to_pylist() for name, table in spec["datasets"].items()}
+        charts.append({**spec, "datasets": rows, "options": options})
+
+    monkeypatch.setattr("streamlit.vega_lite_chart", show)
+    return charts

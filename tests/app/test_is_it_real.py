@@ -1,12 +1,11 @@
 """Is it real? On the Quality page; and the seeds that answer it, in a new benchmark."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.app.seeded import make_seeded
-from tests.app.support import Open, fake_variants, html_of
+from tests.app.support import Open, collect_charts, fake_variants, html_of
 
 
 @pytest.fixture
@@ -16,8 +15,7 @@ def with_seeds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("with_seeds")
 def test_flips_stand_beside_the_references_own(open_page: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    drawn: list[dict[str, Any]] = []
-    monkeypatch.setattr("streamlit.altair_chart", lambda chart, **_: drawn.append(chart.to_dict()))
+    drawn = collect_charts(monkeypatch)
     app = open_page("quality")
     assert not app.exception
     assert "Is it real?" in [heading.value for heading in app.subheader]

@@ -13,7 +13,7 @@ from liob_core.engines.registry import EngineStatus
 from liob_core.store import database
 from liob_core.ui.blocks import OWN_BENCHMARK
 from liob_core.ui.downloads import export_bytes, export_name
-from tests.app.support import LABELS, Open, html_of
+from tests.app.support import LABELS, Open, collect_charts, html_of
 
 PAGES = ("resources", "runs", "data", "settings")
 
@@ -57,21 +57,11 @@ def test_page_with_the_sample_has_no_error(open_page: Open, name: str) -> None:
     assert not app.warning
 
 
-def charts_of(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, object]]:
-    drawn: list[dict[str, object]] = []
-
-    def draw(chart: object, **options: object) -> None:
-        drawn.append(chart.to_dict() | {"options": options})  # type: ignore[attr-defined]
-
-    monkeypatch.setattr("streamlit.altair_chart", draw)
-    return drawn
-
-
 @pytest.mark.usefixtures("with_sample")
 def test_resources_draw_one_picture_of_at_most_2000_marks(
     open_page: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    drawn = charts_of(monkeypatch)
+    drawn = collect_charts(monkeypatch)
     app = open_page("resources")
 
     assert not app.exception
@@ -89,7 +79,7 @@ def test_resources_draw_one_picture_of_at_most_2000_marks(
 def test_resources_zoom_by_the_slider_and_to_one_load(
     open_page: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    drawn = charts_of(monkeypatch)
+    drawn = collect_charts(monkeypatch)
     app = open_page("resources")
     parts = [box for box in app.selectbox if box.label == "Part of the run"]
     parts[0].select_index(2).run()

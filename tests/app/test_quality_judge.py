@@ -13,7 +13,7 @@ from liob_core.config import Settings
 from liob_core.errors import UsageError
 from liob_core.store import database
 from liob_core.types import JudgeMode
-from tests.app.support import Open, html_of
+from tests.app.support import Open, collect_charts, html_of
 
 SCORES = {"F16": 8, "Q8_0": 8, "Q4_K_M": 5, "Q2_K": 3}
 _CALIBRATION = """
@@ -130,8 +130,7 @@ def test_checks_by_category_are_drawn(
         con.execute("UPDATE raw.prompts SET category = prompt_id, check_kind = 'rouge_l'")
         summary.summarize(con, con.execute("SELECT run_id FROM raw.runs").fetchone()[0])
     monkeypatch.setattr("liob_core.ui.source.SAMPLE_DATABASE", path)
-    drawn: list[dict[str, Any]] = []
-    monkeypatch.setattr("streamlit.altair_chart", lambda chart, **_: drawn.append(chart.to_dict()))
+    drawn = collect_charts(monkeypatch)
     app = open_page("quality")
     assert not app.exception
     titles = [chart["title"]["text"] for chart in drawn]

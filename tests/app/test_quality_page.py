@@ -10,7 +10,7 @@ import pytest
 from liob_core.analysis import summary
 from liob_core.errors import MissingError
 from liob_core.store import database
-from tests.app.support import Open, html_of
+from tests.app.support import Open, collect_charts, html_of
 
 RUN = "SELECT run_id FROM raw.runs"
 COLUMNS = (
@@ -97,8 +97,7 @@ def test_the_table_shows_both_errors_and_says_why_a_figure_is_unknown(open_page:
 
 @pytest.mark.usefixtures("with_closeness")
 def test_the_ladder_names_build_and_guides(open_page: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    drawn: list[dict[str, Any]] = []
-    monkeypatch.setattr("streamlit.altair_chart", lambda chart, **_: drawn.append(chart.to_dict()))
+    drawn = collect_charts(monkeypatch)
     open_page("quality")
     (chart,) = drawn
     assert chart["title"]["text"] == "KL divergence from F16"

@@ -9,7 +9,7 @@ import pytest
 
 from liob_core.analysis import summary
 from liob_core.store import database
-from tests.app.support import Open, html_of
+from tests.app.support import Open, collect_charts, html_of
 
 SIZES = {"F16": 400, "Q8_0": 300, "Q4_K_M": 200, "Q2_K": 100}  # MiB
 
@@ -40,9 +40,7 @@ def title(app: Any) -> str:
 
 @pytest.fixture
 def drawn(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    charts: list[dict[str, Any]] = []
-    monkeypatch.setattr("streamlit.altair_chart", lambda chart, **_: charts.append(chart.to_dict()))
-    return charts
+    return collect_charts(monkeypatch)
 
 
 @pytest.mark.usefixtures("with_ladder")

@@ -6,10 +6,8 @@ import pandas as pd
 import streamlit as st
 
 from liob_core.analysis import words
-from liob_core.charts.quality_pictures import cache_picture
-from liob_core.ui.pictures import show_picture
+from liob_core.ui.pictures import draw, show_picture
 from liob_core.ui.run_view import RunView
-from liob_core.ui.style import current_look
 from liob_core.ui.table import Cell, Column, Note, show_table
 
 _COLUMNS = (
@@ -27,8 +25,8 @@ def show_caches(view: RunView) -> None:
     if costs.empty:
         return
     st.subheader("What a compressed KV cache saves and costs", anchor=False)
-    picture = cache_picture(costs, current_look(), origin=view.origin)
-    if picture.chart is not None:
+    (picture,) = draw(view, "caches")
+    if picture["spec"]:
         show_picture(picture, file_stem=view.file_stem)
     rows = [_row(row) for row in costs.to_dict("records")]
     show_table(_COLUMNS, rows, caption="Memory saved and closeness lost per type of KV cache")

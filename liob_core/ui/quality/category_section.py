@@ -2,22 +2,19 @@
 
 import streamlit as st
 
-from liob_core.charts.quality_pictures import check_map
 from liob_core.ui import reads
 from liob_core.ui.blocks import show_unknown, show_warnings
-from liob_core.ui.pictures import show_picture
+from liob_core.ui.pictures import draw, show_picture
 from liob_core.ui.run_view import RunView
-from liob_core.ui.style import current_look
 
 
 def show_categories(view: RunView) -> None:
     """The map of differences, and which variants must not be ranked; says why where there is none."""
     st.subheader("Checks by category", anchor=False)
-    cells = view.frame("check_categories")
-    if cells.empty:
+    if view.frame("check_categories").empty:
         show_unknown("Checks by category", _why_missing(view))
         return
-    picture = check_map(cells, view.facts.reference or "the reference", current_look(), origin=view.origin)
+    (picture,) = draw(view, "checks")
     show_picture(picture, file_stem=view.file_stem)
     show_warnings(reads.not_comparable(view.database, view.run_id, "pass_rate"))
 

@@ -5,7 +5,6 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from liob_core.charts.quality_pictures import judge_picture, score_map
 from liob_core.rendering.judge_tables import (
     MODES,
     calibration_table,
@@ -17,7 +16,7 @@ from liob_core.rendering.judge_tables import (
 from liob_core.types import JudgeMode
 from liob_core.ui import selection
 from liob_core.ui.blocks import show_unknown
-from liob_core.ui.pictures import show_picture
+from liob_core.ui.pictures import draw, show_picture
 from liob_core.ui.run_view import RunView
 from liob_core.ui.style import current_look
 from liob_core.ui.table import show_table
@@ -59,14 +58,16 @@ def _show_judge(view: RunView, judge: dict[Any, Any]) -> None:
         show_unknown("Opinions", "the judging ended before the first answer; judge again to do the rest")
         return
     look = current_look()
-    show_picture(judge_picture(table, judge, look, origin=view.origin), file_stem=view.file_stem)
+    (picture,) = draw(view, "judge", judge["judge_key"], judge["mode"])
+    show_picture(picture, file_stem=view.file_stem)
     if is_single:
         show_table(*scores_table(table, look), caption="Judge scores per variant")
     else:
         show_table(*pairs_table(table, look), caption="Pairs against the reference per variant")
     st.caption(literal(reliability(judge, table)))
     if is_single and judge["gives_verdict"]:
-        _show_categories(view, judge)
+        (picture,) = draw(view, "scores", judge["judge_key"], judge["mode"])
+        show_picture(picture, file_stem=view.file_stem)
 
 
 def _say_calibration(judge: dict[Any, Any]) -> None:
@@ -96,10 +97,3 @@ def _show_calibration(items: pd.DataFrame) -> None:
                 "state": "State",
             },
         )
-
-
-def _show_categories(view: RunView, judge: dict[Any, Any]) -> None:
-    cells = view.frame("score_categories", judge["judge_key"])
-    reference = view.facts.reference or "the reference"
-    picture = score_map(cells, reference, judge["judge"], current_look(), origin=view.origin)
-    show_picture(picture, file_stem=view.file_stem)

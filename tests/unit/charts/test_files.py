@@ -27,7 +27,7 @@ def picture() -> Picture:
 
 
 def test_svg_carries_title_origin_and_inert_labels(picture: Picture) -> None:
-    svg = as_svg(picture.chart, width=640)
+    svg = as_svg(picture.chart.to_dict(), width=640)
     root = ElementTree.fromstring(svg)
     words = " ".join(root.itertext())
     for text in ("Checks passed against memory", "The ring is the pick", *ORIGIN, HOSTILE):
@@ -37,6 +37,6 @@ def test_svg_carries_title_origin_and_inert_labels(picture: Picture) -> None:
 
 
 def test_png_is_twice_as_wide(picture: Picture) -> None:
-    png = as_png(picture.chart, width=640)
+    png = as_png(picture.chart.to_dict(), width=640)
     assert png.startswith(b"\x89PNG")
     assert struct.unpack(">I", png[16:20])[0] == 1280
