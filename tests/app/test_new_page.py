@@ -20,6 +20,7 @@ def test_wrong_path_is_one_sentence_beside_the_field(open_page: Open, tmp_path: 
     assert len(app.error) == 1
     assert "does not exist" in app.error[0].value
     assert app.button(key="liob_start").disabled
+    assert any("Take the sample model in step 1" in text.value for text in app.markdown)
 
 
 def test_sample_that_cannot_be_fetched_says_why(open_page: Open, monkeypatch: pytest.MonkeyPatch) -> None:

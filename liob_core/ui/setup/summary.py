@@ -59,6 +59,10 @@ def _draft(settings: Settings, choice: Choice, work: Work, limits: RunLimits) ->
             raise UsageError("Name the address of your llama-server.")
         if "ollama" in engines.names and not engines.has_ollama:
             raise UsageError("Start Ollama, or choose another engine.")
+        if not choice.variants:
+            raise UsageError("Take the sample model in step 1, or name a GGUF file there and tick it.")
+        if Task.SUITE in work.tasks and work.suite is None:
+            raise UsageError("Paste a prompt in step 2, or choose another suite there.")
         return make_spec(
             Choices(
                 engine=engines.names[0],
