@@ -281,7 +281,7 @@ def _notes(rows: list[dict[Any, Any]]) -> tuple[str, ...]:
         )
     near = [row["variant"] for row in rows if row["kld_mean"] < RANKABLE_KLD]
     if near:
-        notes.append(f"Too close to be ranked by it (KL divergence below {RANKABLE_KLD}): {', '.join(near)}.")
+        notes.append(f"Below {RANKABLE_KLD}, KL divergence does not rank variants: {', '.join(near)}.")
     notes.append(
         f"On other CPU kernels the same file gives figures up to {KERNEL_EFFECT * 100:.1f} % different, on a "
         "GPU others again: compare them within one build only."

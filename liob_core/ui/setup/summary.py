@@ -131,7 +131,7 @@ def _neighbour_warning() -> str | None:
     busy = busy_neighbours()
     if not busy:
         return None
-    names = ", ".join(f"{neighbour.name} ({neighbour.cpu_share:.0%} of a core)" for neighbour in busy)
+    names = ", ".join(f"{neighbour.name} ({100 * neighbour.cpu_share:.0f} % of a core)" for neighbour in busy)
     return f"Other programs are busy: {names}. Samples measured beside them are kept out of verdicts."
 
 
