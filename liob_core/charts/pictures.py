@@ -66,7 +66,7 @@ def tradeoff_picture(
         return replace(picture, reason=why_unknown(table, x if points[x].isna().all() else y))
     notes = ["Lines are 95 % intervals; a larger mark is faster", "Dashes join what nothing beats on both"]
     if y == "kld_mean":
-        notes.append("Upwards is closer to the reference, itself 0 by construction")
+        notes.append("Upwards is closer to the reference, which is at 0")
     marks = [
         f"{ring} is the {what}, {label}"
         for ring, what, label in (("The ring", "pick", pick), ("the dashed one", "runner-up", runner_up))

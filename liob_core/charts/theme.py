@@ -15,7 +15,7 @@ import pandas as pd
 
 _TITLE_HEIGHT, _TITLE_LINE, _NOTE_LINE, _AXIS_HEIGHT, _FOOTER_LINE = 32, 18, 16, 48, 14
 # Characters that a phone has room for; Vega cuts a longer line off.
-_TITLE_WIDTH, _NOTE_WIDTH, _FOOTER_WIDTH = 44, 66, 66
+_TITLE_WIDTH, _NOTE_WIDTH, _FOOTER_WIDTH = 40, 54, 60
 _ENGINE_SHAPES = ("circle", "square", "triangle-up", "cross")
 FONT = '"Source Sans", "Source Sans Pro", "Helvetica Neue", Arial, sans-serif'
 

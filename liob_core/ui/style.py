@@ -62,6 +62,8 @@ _CSS = """<style>
   .stMainBlockContainer { padding: 4.4rem 1rem 4rem; }
   h1 { font-size: 1.45rem !important; }
   .liob-bar { min-width: 4rem; }
+  .liob-table td.txt:last-child .note { min-width: 13rem; }
+  .stButtonGroup > div { flex-wrap: wrap; row-gap: .3rem; }
 }
 </style>"""
 

@@ -133,8 +133,8 @@ def test_words_in_a_picture_are_broken_where_a_phone_would_cut_them_off() -> Non
     head = spec["title"]
     assert head["text"] == ["KL divergence from the reference against", "memory"]
     assert head["subtitle"] == [
-        "Dotted guides: what these quantizations cost Llama-3-8B, for",
-        "comparison only",
+        "Dotted guides: what these quantizations cost",
+        "Llama-3-8B, for comparison only",
         "short",
     ]
     # The words' lines are beside the 100 pixels of the marks, and an axis that is elsewhere takes none.
