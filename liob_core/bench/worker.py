@@ -7,10 +7,10 @@ import signal
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from threading import Thread
 from types import FrameType
 
 import psutil
@@ -134,14 +134,17 @@ def _run(
 
     try:
         register_files(spec, settings, supervisor.say, stop_if_cancelled)
+        if cells:  # now, since later it would delay the end that a user asked for
+            _prepare_storing(settings)
         runner.run(cells, after_block=store_block)
         if spec.closeness is not None:
             # No request is measured from here on, and every reading takes time from the evaluation.
             sampler.read_slowly()
-            Thread(target=_prepare_storing, args=(settings,), name="prepare", daemon=True).start()
-            run_closeness(
-                spec, run_dir, journal=journal, supervisor=supervisor, machine_dir=settings.machine_dir
-            )
+            with ThreadPoolExecutor(max_workers=1) as beside:
+                beside.submit(_prepare_storing, settings)  # while the models are loaded
+                run_closeness(
+                    spec, run_dir, journal=journal, supervisor=supervisor, machine_dir=settings.machine_dir
+                )
     except Cancelled:
         return "cancelled", "Cancelled by the user; resume it to do the rest."
     except LiobError as error:
@@ -173,10 +176,10 @@ def _watched(
 
 
 def _prepare_storing(settings: Settings) -> None:
-    """Do what takes a second before the first result is stored, while task closeness loads its models."""
+    """Do what takes a second before the first result is stored."""
     import_module("scipy.special")  # for the intervals of running estimates
     import_module("liob_core.analysis.ingest")
-    with contextlib.suppress(LiobError), database.write(settings.database):
+    with contextlib.suppress(LiobError), database.write(settings.database, wait_s=0.0):
         pass  # a new file gets its tables, an old one its migrations
 
 

@@ -211,7 +211,7 @@ def test_stall_after_one_piece_is_a_timeout_within_the_deadline(server, engine):
     failure, text = failure_of(engine, replace(RAW, limits=Limits(request_s=0.3)))
     gone.set()
     assert (failure.outcome, text) == (Outcome.TIMEOUT, "The")
-    assert time.monotonic() - began < 2.3
+    assert time.monotonic() - began < 10  # the server would be silent for 20 s
 
 
 def test_stall_longer_than_between_tokens_is_a_timeout(server, engine):

@@ -492,7 +492,7 @@ def test_abort_ends_a_stream_at_once_until_the_next_load(ollama, engine, load):
     failure = failure_of(engine)
     closed.set()
     assert (failure.outcome, failure.needs_reload) == (Outcome.CANCELLED, True)
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < 5  # the server would be silent for 10 s
     assert failure_of(engine).outcome is Outcome.CANCELLED, "it holds until the next load"
     engine.unload()
     assert ollama.loaded == {}, "an abort does not keep LIOB from freeing the model"
@@ -518,7 +518,7 @@ def test_abort_during_a_slow_question_does_not_wait_for_its_answer(ollama, engin
         load() if what == "load" else list(engine.generate(RAW))
     closed.set()
     assert caught.value.outcome is Outcome.CANCELLED
-    assert time.monotonic() - began < 1.5
+    assert time.monotonic() - began < 5  # the server would be silent for 10 s
 
 
 def test_unload_after_an_abort_tells_a_slow_server_and_does_not_wait(ollama, engine, load):
@@ -530,7 +530,7 @@ def test_unload_after_an_abort_tells_a_slow_server_and_does_not_wait(ollama, eng
     engine.unload()
     closed.set()
     assert ollama.loaded == {}, "it is told to free the model though it did not say what it holds"
-    assert time.monotonic() - began < 2.5
+    assert time.monotonic() - began < 7  # the server would be silent for 10 s
 
 
 # --- prompts ----------------------------------------------------------------------------------
