@@ -92,9 +92,7 @@ def rate_pictures(
 ) -> list[Picture]:
     """Decode and prompt rates with their intervals, from the speed task where it ran."""
     decode, prefill = _TIMED["speed" if "speed" in tasks else "suite"]
-    caption = Caption(
-        notes=("Mean over blocks with its 95 % interval; ticks are single blocks",), origin=origin
-    )
+    caption = Caption(notes=("Mean over blocks with its 95 % interval; ticks: blocks",), origin=origin)
     pictures = []
     for metric, shape in (("decode_tps", decode), ("prefill_tps", prefill)):
         label = METRICS[metric].label
@@ -155,7 +153,7 @@ def memory_picture(table: pd.DataFrame, parts: pd.DataFrame, look: Look, *, orig
         return replace(picture, reason=why_unknown(table, "peak_memory_bytes"))
     caption = Caption(
         notes=(
-            "Other is the measured peak less what the engine reports",
+            "Other: the measured peak less what the engine reports",
             "The upright tick is what was predicted before the load",
         ),
         origin=origin,

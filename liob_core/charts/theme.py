@@ -185,7 +185,9 @@ def dressed(
     the horizontal axis takes below the marks.
     """
     heads, notes = _wrapped([title], _TITLE_WIDTH), _wrapped(caption.notes, _NOTE_WIDTH)
-    heading = alt.TitleParams(text=heads, subtitle=notes, anchor="start", frame="bounds", offset=12)
+    heading = alt.TitleParams(
+        text=heads if len(heads) > 1 else title, subtitle=notes, anchor="start", frame="bounds", offset=12
+    )
     # A layer without rows draws nothing, but a screen reader would meet an image without a name.
     layers = [layer for layer in layers if not _is_empty(layer)] or list(layers)
     if caption.origin:
