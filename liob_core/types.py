@@ -109,6 +109,7 @@ class ModelFile:
     base_model: str | None
     n_ff: int | None = None  # width of the feed-forward part; of one expert where there are experts
     windowed_layers: tuple[bool, ...] | None = None  # which keep only the window; None: not said
+    read_bytes: int | None = None  # of the tensors that one output token reads
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -290,6 +291,7 @@ class RunSpec:
     allow_code: bool = False  # code in answers may be run by checks `unit_tests`
     closeness: ClosenessAsk | None = None  # of task `closeness`
     n_seeds: int = 1  # over which the suite's prompts are repeated, one a block; 1: repeats share one seed
+    energy: bool = False  # of each shape of task `speed`, where this machine has a counter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -362,6 +364,31 @@ class Unload:
     peak_vram_reason: str | None
     sampler_cpu_share: float | None  # the monitor's own cost, as a share of one core
     peak_memory_reason: str | None = None  # why peak_memory is unknown, or what it includes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnergyWindow:
+    """What one scope spent while requests of one shape ran back to back; NULL with a reason where unknown.
+
+    The powers are of the model at rest, before and after.
+    """
+
+    run_id: str
+    load_id: str
+    variant: str
+    block: int
+    shape: Shape
+    scope: str  # gpu, package or dram: each stands alone
+    source: str  # what told it
+    started_utc: str
+    window_s: float
+    n_requests: int
+    output_tokens: int
+    energy_j: float | None
+    idle_before_w: float | None
+    idle_after_w: float | None
+    contended: bool | None  # as of samples
+    reason: str | None  # why the energy is unknown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -459,6 +486,16 @@ class Reading:
     steal_share: float | None = None
     system_ram_bytes: int | None = None
     gpus: tuple[GpuReading, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bandwidth:
+    """How fast memory was read with so many threads; None with the reason where it was not measured."""
+
+    threads: int
+    read_bytes_per_s: float | None
+    cache_bytes: int | None  # of the last level, all of them together
+    reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

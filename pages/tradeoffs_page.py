@@ -65,6 +65,8 @@ def _bounds(table: pd.DataFrame, limits: Limits) -> dict[str, Bound]:
         bounds["decode_tps"] = Bound(limits.min_tps, is_least=True)
     if limits.max_bytes is not None:
         bounds["peak_memory_bytes"] = Bound(limits.max_bytes, is_least=False)
+    if limits.max_joules is not None:
+        bounds["j_per_output_token"] = Bound(limits.max_joules, is_least=False)
     return bounds
 
 

@@ -3,6 +3,7 @@
 A limit is met by the bad end of an interval; a figure that is unknown never meets one.
 """
 
+import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -11,6 +12,7 @@ from typing import Any
 from liob_core.analysis import words
 from liob_core.analysis.closeness import MARGIN as LN_RATIO_MARGIN
 from liob_core.errors import UsageError
+from liob_core.monitor.energy import SCOPES
 
 MET, MISSED, UNKNOWN, NOT_TRIED = "met", "missed", "unknown", "not tried"
 # The most pass rate that may be lost, as a share: 5 points.
@@ -76,7 +78,7 @@ def resources(row: Row, limits: Limits) -> Iterator[Evidence]:
     if limits.max_bytes is not None:
         yield _memory(row, limits.max_bytes)
     if limits.max_joules is not None:
-        yield _energy(limits.max_joules)
+        yield _energy(row, limits.max_joules)
 
 
 def _speed(row: Row, asked: float) -> Evidence:
@@ -109,10 +111,24 @@ def _memory(row: Row, asked: float) -> Evidence:
     return _decided(found, value, max(0.0, value / asked - 1))
 
 
-def _energy(asked: float) -> Evidence:
-    # No database of this LIOB holds the energy of a variant, so nothing is shown to meet such a limit.
+def _energy(row: Row, asked: float) -> Evidence:
     what = f"energy of at most {words.three_digits(asked)} J a token"
-    return _unknown("energy", "j_per_output_token", what, asked)
+    value, low, high = (row[f"j_per_output_token{end}"] for end in ("", "_ci_low", "_ci_high"))
+    found = _unknown("energy", "j_per_output_token", what, asked)
+    if value is None:
+        reason = json.loads(row["unknown"] or "{}").get("j_per_output_token", "not measured")
+        return replace(found, sentence=f"{what}: {reason}")
+    between = words.interval("j_per_output_token", low, high) or "one block, no interval"
+    scope = SCOPES.get(row["energy_scope"], row["energy_scope"])
+    found = replace(
+        found,
+        sentence=f"{what}: {words.value('j_per_output_token', value)} by the {scope} ({between})",
+        value=value,
+        low=low,
+        high=high,
+        n=row["energy_n_blocks"],
+    )
+    return found if high is None else _decided(found, high, max(0.0, high / asked - 1))
 
 
 def _unknown(limit: str, metric: str, what: str, asked: float) -> Evidence:

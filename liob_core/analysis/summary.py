@@ -22,7 +22,9 @@ from liob_core.analysis.blocks import (
     values_by_block,
 )
 from liob_core.analysis.deltas import Delta, paired_deltas
+from liob_core.analysis.energy import energy_columns
 from liob_core.analysis.judge_deltas import judge_deltas
+from liob_core.analysis.roofline import BELOW_THE_RATE, ceiling_columns, ceilings
 from liob_core.analysis.seeds import (
     SEED_COLUMNS,
     PassesByPrompt,
@@ -141,6 +143,8 @@ def _summary_rows(con: duckdb.DuckDBPyConnection, run_id: str) -> list[Row]:
     }
     samples = _by_variant(con, _SAMPLE_AGGREGATES, parameters)
     parts = [_by_variant(con, sql, {"run_id": run_id}) for sql in (_CPU_PEAKS, _LOAD_AGGREGATES, _SYSTEM_RAM)]
+    parts.append(ceilings(con, run_id))
+    parts.append(energy_columns(con, run_id))
     order = "SELECT variant FROM raw.variants WHERE run_id = ? ORDER BY position"
     now = datetime.now(UTC).replace(tzinfo=None)
     rows = []
@@ -172,6 +176,7 @@ def _row(variant: str, known: Row, blocks: list[Block], task: str | None) -> Row
         rate = _rate(blocks, variant, metric, "speed", shape)
         row |= _rate_columns(f"{shape}_{metric}", rate)
         row[f"{shape}_n_blocks"] = rate.n if rate else 0
+    row |= ceiling_columns(known.get("ceiling_tps"), row["chat512_decode_tps"])
     n_passed, n_checked = row["n_passed"], row["n_checked"]
     interval = stats.wilson(n_passed, n_checked)
     row["pass_rate"] = n_passed / n_checked if n_checked else None
@@ -204,6 +209,13 @@ _PLAIN = (
     "peak_vram_bytes",
     "peak_system_ram_bytes",
     "cpu_peak_pct_mean",
+    "j_per_output_token",
+    "j_per_output_token_ci_low",
+    "j_per_output_token_ci_high",
+    "net_j_per_output_token",
+    "energy_scope",
+    "energy_source",
+    "energy_n_blocks",
 )
 
 
@@ -239,6 +251,8 @@ def _reasons(row: Row, known: Row, task: str | None) -> dict[str, str]:
         "truncated_share": no_suite or "no answer was completed",
         "peak_vram_bytes": known.get("vram_reason") or "not measured",
         "pass_rate": no_suite or "no answer could be checked",
+        "ceiling_tps": known.get("ceiling_reason") or BELOW_THE_RATE,
+        "roofline_share": known.get("ceiling_reason") or _why_no_share(row),
     }
     for metric in ("decode_tps", "prefill_tps"):
         for end in ("low", "high"):
@@ -247,7 +261,14 @@ def _reasons(row: Row, known: Row, task: str | None) -> dict[str, str]:
     for name in ("peak_memory_bytes", "peak_rss_bytes", "peak_anon_bytes", "peak_system_ram_bytes"):
         reasons[name] = "not measured"
     reasons["cpu_peak_pct_mean"] = "not measured with the machine to itself"
+    why = known.get("energy_reason", "not measured")
+    reasons["j_per_output_token"] = why
+    reasons["net_j_per_output_token"] = known.get("net_energy_reason", why)
     return {name: reason for name, reason in reasons.items() if row[name] is None}
+
+
+def _why_no_share(row: Row) -> str:
+    return BELOW_THE_RATE if row["chat512_decode_tps"] else "no usable request of the shape chat512"
 
 
 def _why_not_timed(known: Row, task: str | None) -> str | None:

@@ -19,6 +19,7 @@ from liob_core import stats
 from liob_core.analysis import judged, words
 from liob_core.analysis.blocks import read_blocks, timing_task, values_by_block
 from liob_core.analysis.deltas import ALPHA, BETTER, WORSE
+from liob_core.analysis.energy import energy_by_block
 from liob_core.analysis.graded import Answers, flips, read_answers
 from liob_core.metrics import METRICS
 from liob_core.quality.closeness.fidelity import MIN_WINDOWS, Estimate, interval
@@ -28,7 +29,10 @@ from liob_core.types import JudgeMode
 FRONT, DOMINATED, NOISE, UNPLACED = "front", "dominated", "inside the noise", "unknown"
 SIZES = ("peak_memory_bytes", "file_bytes")
 CLOSENESS = ("kld_mean", "ln_ratio")
-AXES = ("peak_memory_bytes", "file_bytes", "decode_tps", "pass_rate", *CLOSENESS, "judge_score")
+AXES = (
+    *("peak_memory_bytes", "file_bytes", "decode_tps", "pass_rate", *CLOSENESS, "judge_score"),
+    "j_per_output_token",
+)
 
 _POINTS = """
     SELECT
@@ -37,6 +41,8 @@ _POINTS = """
         results.decode_tps, results.decode_tps_ci_low AS decode_tps_low,
         results.decode_tps_ci_high AS decode_tps_high, results.pass_rate,
         results.pass_rate_ci_low AS pass_rate_low, results.pass_rate_ci_high AS pass_rate_high,
+        results.j_per_output_token, results.j_per_output_token_ci_low AS j_per_output_token_low,
+        results.j_per_output_token_ci_high AS j_per_output_token_high,
         deltas.verdict AS pass_rate_verdict
     FROM main.results AS results
     LEFT JOIN raw.paired_deltas AS deltas ON deltas.run_id = results.run_id
@@ -59,7 +65,7 @@ class _Measured:
     """What pairs of variants are compared by."""
 
     points: Mapping[str, Mapping[Any, Any]]
-    rates: Mapping[str, Mapping[int, float]]
+    blocks: Mapping[str, Mapping[str, Mapping[int, float]]]  # axis, variant, block
     answers: Answers
 
 
@@ -74,7 +80,7 @@ def tradeoff(db: Path, run_id: str, x: str | None = None, y: str | None = None) 
     with database.read(db) as con:
         frame = con.execute(_POINTS, [run_id]).df()
         close = con.execute(_CLOSENESS, [run_id]).df()
-        rates = _rates(con, run_id)
+        blocks = {"decode_tps": _rates(con, run_id), "j_per_output_token": energy_by_block(con, run_id)}
         answers = read_answers(con, run_id)
     frame = _with_closeness(frame, close)
     frame = _with_judge(frame, db, run_id)
@@ -82,7 +88,7 @@ def tradeoff(db: Path, run_id: str, x: str | None = None, y: str | None = None) 
         frame[f"{name}_low"] = frame[f"{name}_high"] = np.nan
     known = axes_of(frame)
     across, up = x if x in known else _default_x(frame), y if y in known else _default_y(frame)
-    measured = _Measured({row["variant"]: row for row in frame.to_dict("records")}, rates, answers)
+    measured = _Measured({row["variant"]: row for row in frame.to_dict("records")}, blocks, answers)
     standing = _standings(measured, (across, up))
     return frame.assign(
         x=across,
@@ -208,8 +214,8 @@ def _p_value(measured: _Measured, winner: str, loser: str, axis: str) -> float:
     return _TESTS[axis](measured, winner, loser, axis) / 2
 
 
-def _by_blocks(measured: _Measured, winner: str, loser: str, _: str) -> float:
-    mine, base = measured.rates.get(winner, {}), measured.rates.get(loser, {})
+def _by_blocks(measured: _Measured, winner: str, loser: str, axis: str) -> float:
+    mine, base = (measured.blocks[axis].get(name, {}) for name in (winner, loser))
     shared = sorted(block for block in mine.keys() & base.keys() if mine[block] > 0 < base[block])
     if len(shared) < 2:
         return 2.0
@@ -250,4 +256,5 @@ _TESTS: Mapping[str, Callable[[_Measured, str, str, str], float]] = {
     "kld_mean": _by_windows,
     "ln_ratio": _by_windows,
     "judge_score": _by_scores,
+    "j_per_output_token": _by_blocks,
 }

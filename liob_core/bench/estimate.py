@@ -10,6 +10,7 @@ import numpy as np
 
 from liob_core.analysis.detectable import detectable
 from liob_core.bench.closeness import plan_closeness
+from liob_core.bench.energy import windows_s
 from liob_core.bench.plan import SHAPE_TOKENS, WARMUP_TOKENS, make_plan
 from liob_core.errors import LiobError
 from liob_core.monitor.machine import read_machine
@@ -72,6 +73,12 @@ def estimate(spec: RunSpec, database: Path) -> Estimate:
         loads.add((cell.block, cell.variant))
     sizes = {variant.label: variant.model.file_bytes if variant.model else 0 for variant in spec.variants}
     seconds += sum(LOAD_OVERHEAD_S + sizes[label] / _copy_bytes_per_s() for _, label in loads)
+    if spec.energy:
+        seconds += sum(
+            windows_s([_request_s(SHAPE_TOKENS[shape], rates[label]) for shape in spec.shapes])
+            for block, label in loads
+            if block < spec.n_blocks
+        )
     cost = None
     if spec.closeness is not None:
         plans = plan_closeness(spec, database.parent, known)
@@ -114,10 +121,13 @@ def spell_duration(seconds: float) -> str:
 
 def _cell_s(cell: Cell, rate: _Rates, spec: RunSpec) -> float:
     if cell.task is Task.SPEED or cell.warmup:
-        n_in, n_out = SHAPE_TOKENS[cell.shape] if cell.shape else WARMUP_TOKENS
-        return n_in / rate.prefill_tps + n_out / rate.decode_tps
-    n_out = int(min(rate.answer_tokens, spec.sampling.max_tokens))
-    return TYPICAL_PROMPT_TOKENS / rate.prefill_tps + n_out / rate.decode_tps
+        return _request_s(SHAPE_TOKENS[cell.shape] if cell.shape else WARMUP_TOKENS, rate)
+    return _request_s((TYPICAL_PROMPT_TOKENS, int(min(rate.answer_tokens, spec.sampling.max_tokens))), rate)
+
+
+def _request_s(n_tokens: tuple[int, int], rate: _Rates) -> float:
+    n_in, n_out = n_tokens
+    return n_in / rate.prefill_tps + n_out / rate.decode_tps
 
 
 @functools.cache

@@ -13,6 +13,7 @@ from liob_core.bench.lock import LOCK_FILE, shared_dir
 from liob_core.config import Settings
 from liob_core.engines.registry import describe_engines
 from liob_core.errors import FileError
+from liob_core.monitor.energy import NOT_ALLOWED, SCOPES, make_meter
 from liob_core.monitor.machine import busy_neighbours
 from liob_core.types import Machine
 
@@ -56,6 +57,7 @@ def examine(settings: Settings, machine: Machine) -> list[Finding]:
     ]
     findings += [
         _gpu(machine),
+        _energy(),
         _ladder_types(),
         _data_folder(settings),
         _lock_folder(settings),
@@ -79,6 +81,20 @@ def _gpu(machine: Machine) -> Finding:
         names = ", ".join(gpu.name for gpu in machine.gpus)
         return Finding(what="graphics device", state="ok", sentence=names)
     return Finding(what="graphics device", state="missing", sentence=machine.gpu_reason or "none found")
+
+
+def _energy() -> Finding:
+    """Which energy counters can be read; one that is there for root alone has a command that opens it."""
+    meter = make_meter()
+    meter.close()
+    told = [f"{SCOPES[scope]} by {source}" for scope, source in meter.sources.items()]
+    told += [NOT_ALLOWED] if meter.fix else []
+    return Finding(
+        what="energy",
+        state="ok" if told and not meter.fix else "missing",
+        sentence="; ".join(told) or meter.reason or "",
+        fix=meter.fix,
+    )
 
 
 def _ladder_types() -> Finding:

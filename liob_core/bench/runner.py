@@ -6,6 +6,7 @@ from itertools import groupby
 from pathlib import Path
 from time import perf_counter_ns
 
+from liob_core.bench.energy import EnergyWindows
 from liob_core.bench.engines import renders_as_the_file_says
 from liob_core.bench.loading import Loader, Session, reason_of
 from liob_core.bench.measure import Ending, Recording, ending_of, prompt_sha256, record, shape_ending
@@ -75,6 +76,7 @@ class Runner:
         journal: Journal,
         sampler: Sampler,
         supervisor: Supervisor,
+        energy: EnergyWindows | None = None,
     ) -> None:
         self._spec = spec
         self._run_dir = run_dir
@@ -83,6 +85,7 @@ class Runner:
         self._journal = journal
         self._sampler = sampler
         self._supervisor = supervisor
+        self._energy = energy
         self._variants = {variant.label: variant for variant in spec.variants}
         # Another model reads other turns, so that its prompts are rendered with its own template.
         self._same_model = {one.label for one in families(spec.variants, spec.reference)[0]}
@@ -164,8 +167,9 @@ class Runner:
         """One load and the cells it survives, taken off `todo`; what ended it early, if anything."""
         self._stop_if_cancelled()
         self._supervisor.say("loading", variant.label)
+        block = todo[0].block
         try:
-            session = self._loader.load(variant, todo[0].block)
+            session = self._loader.load(variant, block)
         except EngineFailure as failure:
             self._stop_if_cancelled()
             return _Breakdown(failure, load_failed=True)
@@ -181,6 +185,9 @@ class Runner:
                 todo.pop(0)
                 if failure_or_none is not None:
                     return _Breakdown(failure_or_none)
+            if self._energy is not None:
+                self._energy.measure(session, block, self._calibration(variant))
+                self._stop_if_cancelled()
         except EngineFailure as failure:
             self._stop_if_cancelled()
             return _Breakdown(failure)

@@ -49,6 +49,7 @@ class Choices:
     allow_code: bool = False  # checks `unit_tests` may run code from answers
     closeness: ClosenessAsk | None = None
     title: str | None = None
+    energy: bool = False  # beside `speed`, where `energy_problem` names none
 
 
 def make_spec(choices: Choices) -> RunSpec:
@@ -74,6 +75,7 @@ def make_spec(choices: Choices) -> RunSpec:
         n_blocks=choices.n_seeds if is_seeded and not has_speed else choices.n_blocks,
         suite_repeats=choices.n_seeds if is_seeded else repeats,
         n_seeds=choices.n_seeds,
+        energy=choices.energy and has_speed,
         monitor_hz=choices.monitor_hz,
         prompt_mode=choices.prompt_mode,
         liob_version=__version__,

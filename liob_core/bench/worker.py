@@ -16,6 +16,7 @@ from types import FrameType
 import psutil
 
 from liob_core.bench.closeness import first_progress, run_closeness
+from liob_core.bench.energy import EnergyWindows, stored_windows
 from liob_core.bench.engines import open_engines
 from liob_core.bench.loading import Loader
 from liob_core.bench.lock import machine_lock
@@ -29,15 +30,24 @@ from liob_core.engines.embedded import kill_leftovers
 from liob_core.engines.protocol import Engine
 from liob_core.errors import BusyError, LiobError
 from liob_core.monitor import clock
+from liob_core.monitor.bandwidth import measure_bandwidth
+from liob_core.monitor.energy import NOT_MEASURED, make_meter
 from liob_core.monitor.machine import read_machine
 from liob_core.monitor.sampler import Sampler
 from liob_core.store import database
-from liob_core.store.journal import Journal, finished_cells, read_lines, read_spec, write_atomic
-from liob_core.types import Cell, Outcome, RunSpec, to_json
+from liob_core.store.journal import (
+    BANDWIDTH_FILE,
+    MACHINE_FILE,
+    READINGS_FILE,
+    Journal,
+    finished_cells,
+    read_lines,
+    read_spec,
+    write_atomic,
+)
+from liob_core.types import Cell, Outcome, RunSpec, Task, to_json
 
 log = logging.getLogger("liob.worker")
-MACHINE_FILE = "machine.json"
-READINGS_FILE = "readings.jsonl"
 LAST_INGEST_WAIT_S = 30.0
 
 
@@ -71,6 +81,7 @@ def _measure(spec: RunSpec, run_dir: Path, settings: Settings) -> int:
         write_atomic(run_dir / MACHINE_FILE, json.dumps(to_json(read_machine())))
     journal = Journal(run_dir)
     cells = remaining(plan, finished_cells(run_dir))
+    _keep_bandwidth(spec, run_dir, cells)
     engine = open_engines(spec, settings.machine_dir)
     with _watched(spec, run_dir, status, engine) as (sampler, supervisor):
         loader = Loader(
@@ -89,6 +100,9 @@ def _measure(spec: RunSpec, run_dir: Path, settings: Settings) -> int:
             journal=journal,
             sampler=sampler,
             supervisor=supervisor,
+            energy=_energy(
+                spec, run_dir, engine=engine, journal=journal, sampler=sampler, supervisor=supervisor
+            ),
         )
         journal.append_event("resumed" if status.n_done else "started", f"{len(cells)} cells to do")
         state, reason = _run(
@@ -109,6 +123,45 @@ def _measure(spec: RunSpec, run_dir: Path, settings: Settings) -> int:
     _ingest(settings, run_dir, wait_s=LAST_INGEST_WAIT_S)
     supervisor.stop(state, reason)
     return 0 if state == "finished" and supervisor.n_failed == 0 else 1
+
+
+def _keep_bandwidth(spec: RunSpec, run_dir: Path, cells: Sequence[Cell]) -> None:
+    """Measure how fast memory is read, once a run and only where it bounds what will be measured."""
+    path = run_dir / BANDWIDTH_FILE
+    is_timed = any(cell.task is Task.SPEED for cell in cells)
+    reads_memory = any(variant.model and variant.model.read_bytes for variant in spec.variants)
+    if is_timed and reads_memory and not path.exists():
+        threads = max(variant.load_settings.threads for variant in spec.variants)
+        write_atomic(path, json.dumps(to_json(measure_bandwidth(threads))))
+
+
+def _energy(
+    spec: RunSpec,
+    run_dir: Path,
+    *,
+    engine: Engine,
+    journal: Journal,
+    sampler: Sampler,
+    supervisor: Supervisor,
+) -> EnergyWindows | None:
+    """What measures energy beside task `speed`; where nothing does, the journal says why."""
+    if Task.SPEED not in spec.tasks:
+        return None
+    meter = make_meter()
+    reason = meter.reason or (None if spec.energy else "it was left out of this run")
+    if reason is not None:
+        journal.append_event(NOT_MEASURED, reason)
+        meter.close()
+        return None
+    return EnergyWindows(
+        spec,
+        meter,
+        engine=engine,
+        journal=journal,
+        sampler=sampler,
+        supervisor=supervisor,
+        stored=stored_windows(run_dir),
+    )
 
 
 def _run(

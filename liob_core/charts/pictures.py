@@ -10,9 +10,9 @@ from typing import Any
 
 import pandas as pd
 
-from liob_core.analysis import words
+from liob_core.analysis import roofline, words
 from liob_core.charts.memory import memory_bars
-from liob_core.charts.speed import latency_strip, rate_dots
+from liob_core.charts.speed import CEILING_OF, latency_strip, rate_dots
 from liob_core.charts.theme import Caption, Look
 from liob_core.charts.tradeoff import Bound, scatter
 from liob_core.metrics import METRICS
@@ -92,9 +92,11 @@ def rate_pictures(
 ) -> list[Picture]:
     """Decode and prompt rates with their intervals, from the speed task where it ran."""
     decode, prefill = _TIMED["speed" if "speed" in tasks else "suite"]
-    caption = Caption(notes=("Mean over blocks with its 95 % interval; ticks: blocks",), origin=origin)
+    meaning = "Mean over blocks with its 95 % interval; ticks: blocks"
     pictures = []
     for metric, shape in (("decode_tps", decode), ("prefill_tps", prefill)):
+        notes = (meaning, *_ceiling_note(table)) if (metric, shape) == CEILING_OF else (meaning,)
+        caption = Caption(notes=notes, origin=origin)
         label = METRICS[metric].label
         picture = Picture(
             name=metric,
@@ -108,6 +110,15 @@ def rate_pictures(
             chart = rate_dots(table, blocks, look, metric=metric, shape=shape, caption=caption)
             pictures.append(replace(picture, chart=chart))
     return pictures
+
+
+def _ceiling_note(table: pd.DataFrame) -> tuple[str, ...]:
+    """What the long marks are, or why there are none; nothing where nobody measured what they need."""
+    if table["ceiling_tps"].notna().any():
+        return ("The long grey mark is the most that the memory's speed allows",)
+    reason = why_unknown(table, "ceiling_tps")
+    is_told = reason not in {NOT_MEASURED, roofline.NOT_MEASURED}
+    return (f"No memory-bandwidth ceiling: {reason}",) if is_told else ()
 
 
 def latency_pictures(

@@ -9,6 +9,8 @@ from liob_core.analysis import words
 from liob_core.charts.theme import Caption, Ladder, Look, dressed, row_height
 from liob_core.metrics import METRICS
 
+# The one rate that the memory-bandwidth ceiling is worked out for.
+CEILING_OF = ("decode_tps", "chat512")
 PERCENTILES = ("p50", "p90", "p99")
 
 
@@ -50,7 +52,37 @@ def rate_dots(
     values = known.mark_text(align="left", dx=11, dy=-11).encode(text="shown:N", color=alt.value(look.ink))
     title = f"{METRICS[metric].label}, {shape}"
     layers = [lines, ticks, dots, values]
+    ceilings = _ceilings(table) if (metric, shape) == CEILING_OF else table[:0]
+    if len(ceilings):
+        layers.insert(0, _ceiling_marks(ceilings, ladder, look))
     return dressed(layers, look, height=row_height(len(table)), title=title, caption=caption)
+
+
+def _ceilings(table: pd.DataFrame) -> pd.DataFrame:
+    """Variant, ceiling in tok/s, and a sentence, of the variants whose memory-bandwidth ceiling is known."""
+    known = table.dropna(subset=["ceiling_tps"])[["variant", "ceiling_tps", "roofline_share"]]
+    return known.assign(
+        words=[
+            f"{words.value('ceiling_tps', row['ceiling_tps'])}, of which "
+            f"{words.value('roofline_share', row['roofline_share'])} are reached"
+            for row in known.to_dict("records")
+        ]
+    )
+
+
+def _ceiling_marks(ceilings: pd.DataFrame, ladder: Ladder, look: Look) -> Any:
+    return (
+        alt.Chart(ceilings)
+        .mark_tick(thickness=2, size=30, color=look.muted)
+        .encode(
+            y=ladder.y,
+            x=alt.X("ceiling_tps:Q", title="tok/s"),
+            tooltip=[
+                alt.Tooltip("variant:N", title="Variant"),
+                alt.Tooltip("words:N", title=METRICS["ceiling_tps"].label),
+            ],
+        )
+    )
 
 
 def _rates(table: pd.DataFrame, metric: str, shape: str) -> pd.DataFrame:

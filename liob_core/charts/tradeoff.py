@@ -24,6 +24,7 @@ _TITLES = {
     "kld_mean": "KL divergence",
 }
 _UNITS = {"decode_tps": ", tok/s", "kld_mean": ", nats", "ln_ratio": ", nats", "judge_score": ", 1 to 10"}
+_UNITS |= {"j_per_output_token": ", J"}
 # Here a scale that is logarithmic further up turns linear, so that the reference's 0 has a place.
 _KLD_LINEAR_BELOW = 0.003
 _KLD_TICKS = (0, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10)

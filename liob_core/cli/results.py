@@ -4,6 +4,7 @@ from collections.abc import Hashable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
+import pandas as pd
 import typer
 from rich.markup import escape
 
@@ -17,6 +18,7 @@ from liob_core.cli.options import JsonOption, RunArgument
 from liob_core.cli.output import out, print_json, print_table
 from liob_core.config import Settings, load_settings
 from liob_core.errors import MissingError
+from liob_core.monitor.energy import SCOPES
 from liob_core.store.database import query, read
 from liob_core.store.share import export_run
 
@@ -93,6 +95,7 @@ def _print_tables(database: Path, run_id: str) -> None:
     if table["n_samples"].fillna(0).any():
         rows = [_result_row(row) for row in table.to_dict("records")]
         print_table(f"Run {run_id}", columns, rows)
+    _print_energy(table)
     print_closeness(database, run_id)
     if offload := run_facts(database, run_id).offload:
         out.print(f"Layers: {escape(offload)}.")
@@ -114,3 +117,19 @@ def _result_row(row: Mapping[Hashable, Any]) -> tuple[str, ...]:
         f"{words.percent(row['pass_rate'])}\nof {row['n_checked']}" if row["n_checked"] else words.UNKNOWN,
         str(row["n_samples"] - row["n_ok"]),
     )
+
+
+def _print_energy(table: pd.DataFrame) -> None:
+    """A line of what an output token takes, where that is known; a column more fits no narrow terminal."""
+    known = table.dropna(subset=["j_per_output_token"]).to_dict("records")
+    if not known:
+        return
+    told = []
+    for row in known:
+        low, high = row["j_per_output_token_ci_low"], row["j_per_output_token_ci_high"]
+        between = words.interval("j_per_output_token", low, high) or "one block, no interval"
+        told.append(
+            f"{row['variant']} {words.value('j_per_output_token', row['j_per_output_token'])} ({between})"
+        )
+    scope = SCOPES.get(known[0]["energy_scope"], known[0]["energy_scope"])
+    out.print(escape(f"Energy, {scope} by {known[0]['energy_source']}: {'; '.join(told)}."), soft_wrap=True)

@@ -9,6 +9,7 @@ from rich.markup import escape
 from liob_core.bench import jobs
 from liob_core.bench.choosing import AUTOMATIC, choose_engines, read_gpu_layers, variants_of
 from liob_core.bench.closeness import DEFAULT_WINDOW, check_add_on, make_ask
+from liob_core.bench.energy import energy_problem
 from liob_core.bench.estimate import estimate
 from liob_core.bench.spec import DEFAULT_CTX, Choices, default_threads, make_spec
 from liob_core.cli import run_options as given
@@ -51,6 +52,7 @@ def run(
     own_template: given.OwnTemplate = False,
     prompt_mode: given.PromptModeOption = given.PromptMode.RAW,
     allow_code: given.AllowCode = False,
+    no_energy: given.NoEnergy = False,
     as_json: JsonOption = False,
 ) -> None:
     """Benchmark variants: run the tasks on each, watch the machine, keep everything."""
@@ -91,6 +93,7 @@ def run(
             prompt_mode=_spec_mode(prompt_mode, own_template=own_template),
             allow_code=allow_code or settings.allow_code,
             closeness=ask,
+            energy=not no_energy and energy_problem() is None,
         )
     )
     _tell(spec, threads, settings)

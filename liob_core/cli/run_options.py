@@ -72,3 +72,7 @@ AllowCode = Annotated[
     bool,
     typer.Option("--allow-code", help="Let checks run code from answers, within limits."),
 ]
+NoEnergy = Annotated[
+    bool,
+    typer.Option("--no-energy", help="Leave out the energy of speed, which takes time of its own."),
+]

@@ -21,6 +21,7 @@ from liob_core.models.labels import (
     shard_of,
     shard_paths,
 )
+from liob_core.models.token_reads import read_bytes
 from liob_core.types import ModelFile, TensorGroup
 
 # A damaged count must not become a list of a billion entries.
@@ -164,6 +165,8 @@ def describe(headers: Sequence[HeaderFacts], tensors: Sequence[TensorInfo]) -> M
     template = header.text(Keys.Tokenizer.CHAT_TEMPLATE)
     adds_bos = header.number(Keys.Tokenizer.ADD_BOS)
     shape = _Shape(header, architecture)
+    n_experts = shape.count(Keys.LLM.EXPERT_COUNT) or None
+    n_experts_used = shape.count(Keys.LLM.EXPERT_USED_COUNT) or None
     return ModelFile(
         paths=tuple(str(one.path) for one in headers),
         file_bytes=sum(one.file_bytes for one in headers),
@@ -187,8 +190,8 @@ def describe(headers: Sequence[HeaderFacts], tensors: Sequence[TensorInfo]) -> M
         head_dim_k=shape.count(Keys.Attention.KEY_LENGTH) or shape.head_dim,
         head_dim_v=shape.count(Keys.Attention.VALUE_LENGTH) or shape.head_dim,
         sliding_window=shape.count(Keys.Attention.SLIDING_WINDOW) or None,
-        n_experts=shape.count(Keys.LLM.EXPERT_COUNT) or None,
-        n_experts_used=shape.count(Keys.LLM.EXPERT_USED_COUNT) or None,
+        n_experts=n_experts,
+        n_experts_used=n_experts_used,
         vocab_size=header.array_length(Keys.Tokenizer.LIST) or shape.count(Keys.LLM.VOCAB_SIZE),
         has_chat_template=template is not None,
         chat_template_sha256=hashlib.sha256(template.encode()).hexdigest() if template else None,
@@ -199,6 +202,7 @@ def describe(headers: Sequence[HeaderFacts], tensors: Sequence[TensorInfo]) -> M
         base_model=_base_model(header),
         n_ff=shape.count(Keys.LLM.EXPERT_FEED_FORWARD_LENGTH) or shape.count(Keys.LLM.FEED_FORWARD_LENGTH),
         windowed_layers=shape.windowed_layers(),
+        read_bytes=read_bytes(tensors, n_experts, n_experts_used),
     )
 
 

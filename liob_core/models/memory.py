@@ -71,17 +71,29 @@ def memory_need(model: ModelFile, settings: LoadSettings) -> MemoryNeed:
 
 def kv_bytes(model: ModelFile, settings: LoadSettings) -> int:
     """Bytes of the KV cache, layer by layer, of all slots. Only for models whose need is known."""
-    tokens = _tokens_per_layer(model, settings)
-    heads = model.n_kv_heads or ()
-    per_slot = sum(
+    return _cache_bytes(model, settings, _tokens_per_layer(model, settings)) * settings.n_parallel
+
+
+def token_read_bytes(model: ModelFile, settings: LoadSettings, depth: int) -> int | None:
+    """Bytes that one output token reads after `depth` others: weights and KV cache; None where unknown."""
+    if model.read_bytes is None or _unknown_because(model, settings) is not None:
+        return None
+    window = model.sliding_window or depth
+    windowed = _windowed_layers(model) or (False,) * (model.n_layers or 0)
+    kept = [min(depth, window) if is_windowed else depth for is_windowed in windowed]
+    return model.read_bytes + _cache_bytes(model, settings, kept)
+
+
+def _cache_bytes(model: ModelFile, settings: LoadSettings, tokens_per_layer: Sequence[int]) -> int:
+    """Bytes of one slot's KV cache with so many tokens in each layer."""
+    return sum(
         n_tokens
         * (
             _row_bytes(settings.kv_type_k, n_heads * (model.head_dim_k or 0))
             + _row_bytes(settings.kv_type_v, n_heads * (model.head_dim_v or 0))
         )
-        for n_tokens, n_heads in zip(tokens, heads, strict=True)
+        for n_tokens, n_heads in zip(tokens_per_layer, model.n_kv_heads or (), strict=True)
     )
-    return per_slot * settings.n_parallel
 
 
 def compute_bytes(model: ModelFile, settings: LoadSettings) -> int:

@@ -11,6 +11,7 @@ from liob_core.analysis import words
 from liob_core.charts.pictures import NOT_MEASURED
 from liob_core.charts.theme import Look, variant_colours
 from liob_core.metrics import METRICS
+from liob_core.monitor.energy import SCOPES
 from liob_core.rendering.table import Cell, Column, Note
 
 Row = Mapping[Any, Any]
@@ -43,11 +44,18 @@ _WHOLE_MACHINE = (
 )
 
 
+# Where the run has windows of energy, maybe ones that tell why there is no figure.
+_ENERGY = Measure("j_per_output_token", label="J/token")
+
+_COUNTED_BY = {"judge_score": "judge_score_n", "j_per_output_token": "energy_n_blocks"}
+
+
 def measures_of(table: pd.DataFrame) -> tuple[Measure, ...]:
     """The numeric columns that a run's table has something to say in, and those that people expect."""
+    energy = (_ENERGY,) if table["energy_scope"].notna().any() else ()
     if table["peak_memory_bytes"].notna().any():
-        return MEASURES
-    return (*MEASURES, *(one for one in _WHOLE_MACHINE if table[one.metric].notna().any()))
+        return (*MEASURES, *energy)
+    return (*MEASURES, *energy, *(one for one in _WHOLE_MACHINE if table[one.metric].notna().any()))
 
 
 def results_columns(table: pd.DataFrame) -> list[Column]:
@@ -107,7 +115,22 @@ def _measured(row: Row, measure: Measure, unknown: Mapping[str, str]) -> Cell:
     notes = [Note(text) for text in _interval(row, measure.metric)]
     if measure.delta and not row["is_reference"]:
         notes += _delta(row, measure.delta)
-    return Cell(text=shown.removesuffix(" tok/s"), notes=tuple(notes), hint=f"{value!r} ({measure.metric})")
+    hint = f"{value!r} ({measure.metric})"
+    if measure.metric == _ENERGY.metric:
+        notes += _scope_and_net(row)
+        why = unknown.get("net_j_per_output_token")
+        hint += f"; net unknown: {why}" if why else ""
+    shown = shown.removesuffix(" tok/s").removesuffix(" J/token")
+    return Cell(text=shown, notes=tuple(notes), hint=hint)
+
+
+def _scope_and_net(row: Row) -> list[Note]:
+    """What the energy is of, what told it, and what of it the work took beyond the model at rest."""
+    scope, net = SCOPES.get(row["energy_scope"], row["energy_scope"]), row["net_j_per_output_token"]
+    return [
+        Note(f"{scope}, {row['energy_source']}"),
+        Note("net unknown" if pd.isna(net) else f"net {words.three_digits(net)}"),
+    ]
 
 
 def _interval(row: Row, metric: str) -> list[str]:
@@ -120,8 +143,8 @@ def _interval(row: Row, metric: str) -> list[str]:
         return []
     between = words.interval(metric, row[f"{metric}_ci_low"], row[f"{metric}_ci_high"])
     if between:
-        return [between.removesuffix(" tok/s").removesuffix(" points")]
-    n = row["judge_score_n" if metric == "judge_score" else "n_blocks"]
+        return [between.removesuffix(" tok/s").removesuffix(" points").removesuffix(" J/token")]
+    n = row[_COUNTED_BY.get(metric, "n_blocks")]
     return [f"n = {0 if pd.isna(n) else n:.0f}, no interval"]
 
 

@@ -9,6 +9,7 @@ import duckdb
 from pydantic import TypeAdapter, ValidationError
 
 from liob_core.errors import FileError
+from liob_core.monitor.energy import DRAM, GPU, NVML_COUNTER, NVML_POWER, PACKAGE, RAPL
 from liob_core.quality.closeness.records import Ending
 from liob_core.quality.judge.people import PEOPLE
 from liob_core.store.kinds import KINDS
@@ -27,6 +28,9 @@ _WORDS: Mapping[tuple[str, str], Iterable[str]] = {
     ("samples", "task"): tuple(Task),
     ("samples", "shape"): tuple(Shape),
     ("loads", "outcome"): tuple(Outcome),
+    ("energy", "shape"): tuple(Shape),
+    ("energy", "scope"): (GPU, PACKAGE, DRAM),
+    ("energy", "source"): (NVML_COUNTER, NVML_POWER, RAPL),
     ("runs", "state"): ("finished", "cancelled", "failed", "unfinished"),
     ("runs", "kind"): KINDS,
     ("judgements", "mode"): tuple(JudgeMode),
@@ -128,6 +132,8 @@ def _conditions(table: str, types: Mapping[str, str]) -> Iterator[tuple[str, str
             yield column, f"NOT regexp_full_match({column}, '{pattern}')"
     if table == "judgements":
         yield "raw_reply", f"judge_key = '{PEOPLE}' AND NOT json_valid(raw_reply)"
+    if table == "energy":
+        yield "energy_j", "energy_j <= 0"
     if table == "runs" and "tasks" in types:
         yield "tasks", f"NOT list_has_all([{_quoted(Task)}], tasks)"
 

@@ -14,7 +14,7 @@ from liob_core.store.share import FORMAT_VERSION
 # view -> the table that it shows; what the other views show is computed anew
 TABLES: Mapping[str, str] = {
     **{name: name for name in ("machines", "runs", "variants", "prompts", "loads", "samples", "events")},
-    **{name: name for name in ("readings", "gpu_readings", "judgements", "calibrations")},
+    **{name: name for name in ("readings", "gpu_readings", "judgements", "calibrations", "energy")},
     "closeness": "fidelities",
 }
 

@@ -16,6 +16,7 @@ from liob_core.monitor import clock
 from liob_core.store import bulk, rows
 from liob_core.store.connection import read, transaction
 from liob_core.store.journal import (
+    BANDWIDTH_FILE,
     JOURNAL_FILE,
     MACHINE_FILE,
     PROMPTS_FILE,
@@ -27,7 +28,7 @@ from liob_core.store.journal import (
     whole_lines_end,
 )
 from liob_core.store.lines import Batch, event_row, first_line, parse_line
-from liob_core.types import JsonValue, Machine, Reading, RenderedPrompt
+from liob_core.types import Bandwidth, JsonValue, Machine, Reading, RenderedPrompt
 
 _BATCH_LINES = 10_000
 _END_STATES = ("finished", "cancelled", "failed")
@@ -88,6 +89,7 @@ def _ingest(con: duckdb.DuckDBPyConnection, run_dir: Path) -> IngestReport:
     spec = read_spec(run_dir)
     run_id = spec.run_id
     machine = _read_optional(Machine, run_dir / MACHINE_FILE)
+    bandwidth = _read_optional(Bandwidth, run_dir / BANDWIDTH_FILE)
     rendered: list[RenderedPrompt] = _read_optional(list[RenderedPrompt], run_dir / PROMPTS_FILE) or []
     texts = {prompt.prompt_id: prompt for prompt in rendered}
     machines = [rows.machine_row(machine)] if machine else []
@@ -104,7 +106,7 @@ def _ingest(con: duckdb.DuckDBPyConnection, run_dir: Path) -> IngestReport:
     readings_offset, n_readings = _ingest_readings(con, run_id, run_dir / READINGS_FILE, stored[1])
     course = _course(con, run_id)
     run = {
-        **rows.run_row(spec, machine),
+        **rows.run_row(spec, machine, bandwidth),
         **course,
         "journal_offset": journal_offset,
         "readings_offset": readings_offset,

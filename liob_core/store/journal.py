@@ -23,6 +23,7 @@ from liob_core.quality.closeness.records import Build, WindowScore, score_to_jso
 from liob_core.quality.closeness.results import Result
 from liob_core.types import (
     CalibrationResult,
+    EnergyWindow,
     JsonValue,
     Judgement,
     Load,
@@ -36,15 +37,17 @@ from liob_core.types import (
 SCHEMA_VERSION = 1
 SPEC_FILE = "spec.json"
 MACHINE_FILE = "machine.json"
+BANDWIDTH_FILE = "bandwidth.json"
 PROMPTS_FILE = "prompts.json"
 JOURNAL_FILE = "journal.jsonl"
 READINGS_FILE = "readings.jsonl"
 
-Record = Sample | Load | Unload | Judgement | CalibrationResult | Result
+Record = Sample | Load | Unload | EnergyWindow | Judgement | CalibrationResult | Result
 _KINDS: Mapping[type, str] = {
     Sample: "sample",
     Load: "load",
     Unload: "unload",
+    EnergyWindow: "energy",
     Judgement: "judgement",
     CalibrationResult: "calibration",
     Result: "fidelity",

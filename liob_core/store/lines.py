@@ -10,7 +10,7 @@ from liob_core.quality.closeness.results import Result
 from liob_core.store import rows
 from liob_core.store.bulk import SURROGATE, Columns, by_column
 from liob_core.store.journal import SCHEMA_VERSION, adapter
-from liob_core.types import CalibrationResult, JsonValue, Judgement, Load, Sample, Unload
+from liob_core.types import CalibrationResult, EnergyWindow, JsonValue, Judgement, Load, Sample, Unload
 
 # NaN and Infinity are unknown. Made once: json.loads would make one for every line.
 _DECODER = json.JSONDecoder(parse_constant=lambda _: None)
@@ -24,6 +24,7 @@ class Batch:
     samples: list[tuple[object, ...]] = field(default_factory=list)
     loads: list[dict[str, object]] = field(default_factory=list)
     unloads: list[dict[str, object]] = field(default_factory=list)
+    energy: list[dict[str, object]] = field(default_factory=list)
     events: list[dict[str, object]] = field(default_factory=list)
     judgements: list[dict[str, object]] = field(default_factory=list)
     calibrations: list[dict[str, object]] = field(default_factory=list)
@@ -35,6 +36,7 @@ class Batch:
         return {
             "loads": by_column(self.loads),
             "samples": dict(samples),
+            "energy": by_column(self.energy),
             "events": by_column(self.events),
             "judgements": by_column(self.judgements),
             "calibrations": by_column(self.calibrations),
@@ -60,6 +62,8 @@ def parse_line(line: bytes, run_id: str, start: int, batch: Batch) -> None:
             batch.loads.append(rows.load_row(adapter(Load).validate_python(data)))
         case "unload":
             batch.unloads.append(rows.unload_row(adapter(Unload).validate_python(data)))
+        case "energy":
+            batch.energy.append(rows.energy_row(adapter(EnergyWindow).validate_python(data)))
         case "judgement":
             batch.judgements.append(rows.judgement_row(adapter(Judgement).validate_python(data)))
         case "calibration":

@@ -12,11 +12,14 @@ from operator import attrgetter
 
 from liob_core.metrics import SampleMetrics, sample_metrics
 from liob_core.models.hub_origin import hub_origin
+from liob_core.models.memory import token_read_bytes
 from liob_core.models.variant import model_name_of
 from liob_core.quality.closeness.fidelity import Fidelity
 from liob_core.quality.closeness.results import Result
 from liob_core.types import (
+    Bandwidth,
     CalibrationResult,
+    EnergyWindow,
     JsonValue,
     Judgement,
     Load,
@@ -83,6 +86,7 @@ _MODEL = (
     *("n_experts_used", "has_chat_template", "chat_template_sha256", "imatrix", "quantized_by", "repo_url"),
     "base_model",
 )
+MEAN_DEPTH_TOKENS = 576  # of the headline shape chat512: 512 tokens in, then 128 out one by one
 _LOAD_SETTINGS = ("n_ctx", "threads", "gpu_layers", "kv_type_k", "kv_type_v")
 
 
@@ -119,6 +123,11 @@ def unload_row(unload: Unload) -> dict[str, object]:
     return {**row, "ended_utc": to_utc(unload.ended_utc)}
 
 
+def energy_row(window: EnergyWindow) -> dict[str, object]:
+    """One row of raw.energy."""
+    return {**to_json(window), "started_utc": to_utc(window.started_utc)}
+
+
 def judgement_row(judgement: Judgement) -> dict[str, object]:
     """One row of raw.judgements."""
     row: dict[str, object] = dict(to_json(judgement))
@@ -150,8 +159,8 @@ def machine_row(machine: Machine) -> dict[str, object]:
     return {**row, "gpus": json_text(row["gpus"]), "missing_sources": json_text(row["missing_sources"])}
 
 
-def run_row(spec: RunSpec, machine: Machine | None) -> dict[str, object]:
-    """One row of raw.runs as far as the spec tells."""
+def run_row(spec: RunSpec, machine: Machine | None, bandwidth: Bandwidth | None) -> dict[str, object]:
+    """One row of raw.runs as far as the spec and what was read before the run tell."""
     suite = spec.suite
     return {
         "run_id": spec.run_id,
@@ -183,6 +192,10 @@ def run_row(spec: RunSpec, machine: Machine | None) -> dict[str, object]:
         "closeness": json_text(_without_path(spec)),
         "machine_id": machine.machine_id if machine else None,
         "machine": json_text(to_json(machine)) if machine else None,
+        "read_bytes_per_s": bandwidth.read_bytes_per_s if bandwidth else None,
+        "read_threads": bandwidth.threads if bandwidth else None,
+        "cache_bytes": bandwidth.cache_bytes if bandwidth else None,
+        "read_reason": bandwidth.reason if bandwidth else None,
     }
 
 
@@ -265,6 +278,7 @@ def _model_columns(variant: Variant) -> dict[str, object]:
         "file_name": base_name(model.paths[0]) if model.paths else None,
         "tensor_groups": json_text([to_json(group) for group in model.tensor_groups]),
         "model": json_text(to_json(model)),
+        "token_read_bytes": token_read_bytes(model, variant.load_settings, MEAN_DEPTH_TOKENS),
     }
 
 

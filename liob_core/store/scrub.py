@@ -21,6 +21,7 @@ _COLUMNS = {
     "variants": ("engine_model", "label_warning", "fallback_warning", "imatrix", "need_reason", "model"),
     "loads": ("reason", "asked", "effective", "system_info", "peak_vram_reason"),
     "samples": ("reason", "check_reason"),
+    "energy": ("reason",),
     "events": ("detail",),
     "summary": ("unknown",),
     "paired_deltas": ("reason",),

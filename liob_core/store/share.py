@@ -27,10 +27,11 @@ MANIFEST_FILE = "manifest.json"
 VIEWS = (
     *("runs", "results", "paired_deltas", "variants", "loads", "samples", "prompts", "events"),
     *("judgements", "calibrations", "closeness", "flips", "seeds", "machines", "readings", "gpu_readings"),
+    "energy",
 )
 _TABLES = (
     *("runs", "variants", "prompts", "loads", "samples", "readings", "gpu_readings", "events"),
-    *("summary", "paired_deltas", "seeds", "judgements", "calibrations", "fidelities"),
+    *("summary", "paired_deltas", "seeds", "judgements", "calibrations", "fidelities", "energy"),
 )
 
 

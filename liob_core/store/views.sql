@@ -66,7 +66,16 @@ SELECT
     summary.unknown,
     summary.seed_pass_rate,
     summary.seed_pass_rate_ci_low,
-    summary.seed_pass_rate_ci_high
+    summary.seed_pass_rate_ci_high,
+    summary.ceiling_tps,
+    summary.roofline_share,
+    summary.j_per_output_token,
+    summary.j_per_output_token_ci_low,
+    summary.j_per_output_token_ci_high,
+    summary.net_j_per_output_token,
+    summary.energy_scope,
+    summary.energy_source,
+    summary.energy_n_blocks
 FROM raw.variants AS variants
 LEFT JOIN raw.summary AS summary USING (run_id, variant)
 -- what the user deleted is kept in raw, and in runs with its deleted_utc
@@ -259,7 +268,11 @@ SELECT
     edits.deleted_utc,
     runs.n_seeds,
     coalesce(runs.kind, 'liob') AS kind,
-    runs.left_out
+    runs.left_out,
+    runs.read_bytes_per_s,
+    runs.read_threads,
+    runs.cache_bytes,
+    runs.read_reason
 FROM raw.runs AS runs LEFT JOIN raw.run_edits AS edits USING (run_id);
 
 CREATE OR REPLACE VIEW main.variants AS
@@ -269,7 +282,8 @@ SELECT
     content_label, label_warning, fallback_tensors, fallback_warning, n_layers, n_ctx_train, n_experts,
     n_experts_used, has_chat_template, chat_template_sha256, imatrix, quantized_by, repo_url, base_model,
     n_ctx, threads, gpu_layers, kv_type_k, kv_type_v, load_settings, need_bytes, need_weights_bytes,
-    need_kv_bytes, need_compute_bytes, need_reason, tensor_groups, hub_repo, hub_commit, engine_model
+    need_kv_bytes, need_compute_bytes, need_reason, tensor_groups, hub_repo, hub_commit, engine_model,
+    token_read_bytes
 FROM raw.variants;
 
 CREATE OR REPLACE VIEW main.prompts AS
@@ -386,3 +400,47 @@ SELECT
     fidelities.unknown
 FROM raw.fidelities AS fidelities LEFT JOIN raw.runs AS runs USING (run_id)
 WHERE fidelities.run_id NOT IN (SELECT run_id FROM raw.run_edits WHERE deleted_utc IS NOT NULL);
+
+-- Net is what the work took beyond the model at rest, which is known only where both rests agree; a token's
+-- energy comes from the shape that does nothing but write.
+CREATE OR REPLACE VIEW main.energy AS
+WITH windows AS (
+    SELECT
+        *, energy_j / nullif(window_s, 0) AS gross_w,
+        (idle_before_w + idle_after_w) / 2 AS idle_w,
+        if(shape = 'tg128', nullif(output_tokens, 0), NULL) AS written_tokens
+    FROM raw.energy
+), nets AS (
+    SELECT
+        *, CASE
+            WHEN energy_j IS NULL THEN NULL
+            WHEN idle_w IS NULL THEN 'the power at rest is not known'
+            WHEN abs(idle_before_w - idle_after_w) > 0.1 * gross_w
+                THEN 'the power at rest before and after differs by more than 10 % of the whole'
+        END AS net_reason
+    FROM windows
+)
+SELECT
+    run_id,
+    variant,
+    block,
+    shape,
+    scope,
+    source,
+    window_s,
+    n_requests,
+    output_tokens,
+    energy_j,
+    gross_w,
+    idle_before_w,
+    idle_after_w,
+    if(net_reason IS NULL, energy_j - idle_w * window_s, NULL) AS net_j,
+    energy_j / nullif(n_requests, 0) AS j_per_request,
+    energy_j / written_tokens AS j_per_output_token,
+    written_tokens / nullif(energy_j, 0) AS tokens_per_j,
+    reason,
+    net_reason,
+    contended,
+    load_id,
+    started_utc
+FROM nets;

@@ -82,6 +82,7 @@ def _draft(settings: Settings, choice: Choice, work: Work, limits: RunLimits) ->
                 monitor_hz=settings.monitor_hz,
                 prompt_mode=limits.prompt_mode,
                 allow_code=work.allow_code,
+                energy=work.energy,
             )
         )
     except LiobError as error:
@@ -107,7 +108,8 @@ def _show_estimate(spec: RunSpec, settings: Settings) -> None:
 def _in_words(spec: RunSpec) -> str:
     parts = [f"{len(spec.variants)} variants" if len(spec.variants) > 1 else "1 variant"]
     if Task.SPEED in spec.tasks:
-        parts.append(f"speed in {spec.n_blocks} blocks")
+        energy = " with energy" if spec.energy else ""
+        parts.append(f"speed in {spec.n_blocks} blocks{energy}")
     if spec.suite is not None:
         seeds = f" with {spec.n_seeds} seeds" if spec.n_seeds > 1 else ""
         parts.append(f"{len(spec.suite.prompts)} prompts of {spec.suite.name}{seeds}")

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import streamlit as st
 
 from liob_core.bench.closeness import check_add_on
+from liob_core.bench.energy import energy_problem
 from liob_core.bench.spec import PRESETS
 from liob_core.config import SHIPPED_SUITES, Settings
 from liob_core.errors import LiobError
@@ -30,6 +31,7 @@ class Work:
     closeness: ClosenessAsk | None = None
     kv_types: tuple[str, ...] = ()  # each a variant of its own; none: as the load settings say
     allow_code: bool = False
+    energy: bool = False
 
 
 def pick_work(settings: Settings) -> Work:
@@ -61,6 +63,7 @@ def pick_work(settings: Settings) -> Work:
             key="liob_new_preset",
             help="One block is one load of each variant and one repetition. Intervals are over blocks.",
         )
+        energy = Task.SPEED in tasks and _has_energy() and _pick_energy()
         return Work(
             tasks=tuple(tasks),
             suite=suite,
@@ -68,7 +71,23 @@ def pick_work(settings: Settings) -> Work:
             closeness=closeness.ask,
             kv_types=closeness.kv_types,
             allow_code=allow_code,
+            energy=energy,
         )
+
+
+def _pick_energy() -> bool:
+    return st.checkbox(
+        "Measure the energy of speed",
+        value=True,
+        key="liob_new_energy",
+        help="In each block every shape runs once more for at least 10 s, with a rest before and after.",
+    )
+
+
+@st.cache_data(ttl=60, max_entries=1, show_spinner=False)
+def _has_energy() -> bool:
+    """Whether an energy counter can be read here; looking for devices takes a moment."""
+    return energy_problem() is None
 
 
 def _missing_add_on() -> str | None:

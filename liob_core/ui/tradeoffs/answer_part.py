@@ -83,8 +83,8 @@ def _company(one: Mapping[str, Any]) -> str:
     """What stands beside the figure: its interval or its n; where there is no figure, why."""
     if one["value"] is None or one["verdict"] in (NOT_TRIED, UNKNOWN):
         return str(one["sentence"]).rpartition(": ")[2]
-    if one["limit"] == "speed":
-        return words.interval("decode_tps", one["low"], one["high"]) or "one block, no interval"
+    if one["limit"] in ("speed", "energy"):
+        return words.interval(one["metric"], one["low"], one["high"]) or "one block, no interval"
     if one["limit"] == "loss":
         unit = "windows" if one["metric"] == "ln_ratio" else "prompts"
         more = str(one["sentence"]).partition("; ")[2]
@@ -101,5 +101,5 @@ def _hint(found: Found, limit: str) -> str:
     return {
         "speed": f"{METRICS['decode_tps'].explanation} The lower end of the interval must reach the limit.",
         "memory": METRICS["peak_memory_bytes"].explanation,
-        "energy": "Energy of one output token.",
+        "energy": f"{METRICS['j_per_output_token'].explanation} The upper end must stay below the limit.",
     }[limit]

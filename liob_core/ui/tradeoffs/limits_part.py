@@ -12,10 +12,10 @@ from liob_core.analysis.limits import Limits
 from liob_core.ui import selection
 
 ANY = "any"
-_TPS, _GIB, _LOSS, _LN = "tps", "gib", "loss", "ln"
+_TPS, _GIB, _JOULES, _LOSS, _LN = "tps", "gib", "joules", "loss", "ln"
 _LOSSES = ("1", "2", "3", "5", "10", "15", "20")
 _RISES = ("0.5", "1", "2", "3", "5", "10", "20")
-_DEFAULTS = {_TPS: ANY, _GIB: ANY, _LOSS: "5", _LN: "3"}
+_DEFAULTS = {_TPS: ANY, _GIB: ANY, _JOULES: ANY, _LOSS: "5", _LN: "3"}
 _FAST, _SMALL = 1.5, 0.5  # times the reference's speed, and its memory
 _N_STEPS = 20
 
@@ -35,6 +35,8 @@ def pick_limits(table: pd.DataFrame, *, has_closeness: bool) -> Limits:
     _show_presets(_presets(table))
     tps = _slide(_TPS, "Decode rate, at least", _rates(rates)) if len(rates) else ANY
     gib = _slide(_GIB, "Peak memory, at most", _sizes(peaks)) if len(peaks) else ANY
+    energies = table["j_per_output_token"].dropna().astype(float)
+    joules = _slide(_JOULES, "Energy of a token, at most", _energies(energies)) if len(energies) else ANY
     loss = _slide(_LOSS, "Checks that may be lost, at most", _named(_LOSS, _LOSSES, "points"))
     rise = _DEFAULTS[_LN]
     if has_closeness:
@@ -42,6 +44,7 @@ def pick_limits(table: pd.DataFrame, *, has_closeness: bool) -> Limits:
     return Limits(
         min_tps=_number(tps),
         max_bytes=None if _number(gib) is None else float(gib) * 2**30,
+        max_joules=_number(joules),
         max_loss=float(loss) / 100,
         max_ln_ratio=float(rise) / 100,
     )
@@ -56,6 +59,7 @@ def _slide(name: str, label: str, options: Mapping[str, str]) -> str:
 _HELP = {
     _TPS: "Tokens per second while an answer is written; the lower end of the interval must reach it.",
     _GIB: "What the model takes while it runs, at its peak.",
+    _JOULES: "Energy of one output token; the upper end of the interval must stay below it.",
     _LOSS: "The one-sided 95 % bound of the loss against the reference must stay below it.",
     _LN: "The one-sided 95 % bound of the ln PPL ratio, times 100, must stay below it.",
 }
@@ -103,6 +107,12 @@ def _sizes(peaks: pd.Series) -> dict[str, str]:
     unit = 2**30 if peaks.max() >= 2**31 else 2**20
     numbers = _with_asked(_GIB, [one * unit / 2**30 for one in _steps(float(peaks.max()), unit)])
     return {_text(one): words.memory(one * 2**30) for one in numbers} | {ANY: ANY}
+
+
+def _energies(energies: pd.Series) -> dict[str, str]:
+    """Steps of the energy of a token up to the largest, "any" last; values are in J."""
+    numbers = _with_asked(_JOULES, _steps(float(energies.max()), 1.0))
+    return {_text(one): f"{words.three_digits(one)} J" for one in numbers} | {ANY: ANY}
 
 
 def _named(name: str, values: tuple[str, ...], unit: str) -> dict[str, str]:

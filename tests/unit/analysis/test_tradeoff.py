@@ -134,7 +134,7 @@ def test_dominance_is_claimed_no_more_often_than_its_level_where_nothing_differs
             name: {"decode_tps": np.mean(list(rates[name].values())), "peak_memory_bytes": 5.0 - place}
             for place, name in enumerate(names)
         }
-        measured = module._Measured(points, rates, {})
+        measured = module._Measured(points, {"decode_tps": rates}, {})
         found = module._standings(measured, ("peak_memory_bytes", "decode_tps"))
         claimed += any(standing == "dominated" for standing, _ in found.values())
     # 5 % and three standard errors of 400 runs.

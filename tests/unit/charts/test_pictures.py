@@ -25,6 +25,8 @@ def table() -> pd.DataFrame:
             "chat512_decode_tps": [20.0, 40.0, np.nan],
             "chat512_decode_tps_ci_low": [19.0, np.nan, np.nan],
             "chat512_decode_tps_ci_high": [21.0, np.nan, np.nan],
+            "ceiling_tps": [np.nan, np.nan, np.nan],
+            "roofline_share": [np.nan, np.nan, np.nan],
         }
     )
 
@@ -58,6 +60,20 @@ def test_rate_without_interval_has_a_dot_and_no_line(table: pd.DataFrame, blocks
     words = {row["variant"]: row["words"] for row in rows_of(spec, "point")[0]}
     assert words["F16"] == "20.0 tok/s (19.0 to 21.0 tok/s)"
     assert words["Q8_0"] == "40.0 tok/s (no interval)"
+
+
+def test_ceiling_stands_where_it_is_known(table: pd.DataFrame, blocks: pd.DataFrame) -> None:
+    known = table.assign(ceiling_tps=[25.0, np.nan, np.nan], roofline_share=[0.8, np.nan, np.nan])
+    marks = {"metric": "decode_tps", "caption": CAPTION}
+    spec = rate_dots(known, blocks, LIGHT, shape="chat512", **marks).to_dict()
+    ceilings, single = rows_of(spec, "tick")
+    assert [(row["variant"], row["ceiling_tps"]) for row in ceilings] == [("F16", 25.0)]
+    assert ceilings[0]["words"] == "25.0 tok/s, of which 80 % are reached"
+    assert len(single) == 3
+    # It is worked out for the depth of chat512 alone.
+    others = known.assign(**{f"tg128_decode_tps{end}": 1.0 for end in ("", "_ci_low", "_ci_high")})
+    spec = rate_dots(others, blocks.assign(shape="tg128"), LIGHT, shape="tg128", **marks).to_dict()
+    assert len(rows_of(spec, "tick")) == 1
 
 
 def test_unknown_rate_is_never_zero(table: pd.DataFrame, blocks: pd.DataFrame) -> None:

@@ -12,6 +12,7 @@ from liob_core.models.memory import (
     kv_bytes,
     memory_need,
     slot_context,
+    token_read_bytes,
 )
 from liob_core.models.variant import fake_variant
 from liob_core.types import LoadSettings, MemoryNeed, ModelFile
@@ -174,3 +175,22 @@ def test_available_bytes_respects_the_container(tmp_path: Path, monkeypatch: pyt
     assert available_bytes() == 123
     monkeypatch.setattr(memory, "_container_headroom", lambda: None)
     assert available_bytes() > 2**20
+
+
+def test_a_token_reads_the_weights_and_the_cache_so_far() -> None:
+    model = replace(SMOLLM2, read_bytes=100 * MIB)
+    # 30 layers, keys and values of 3 heads of 64 in F16
+    assert token_read_bytes(model, LoadSettings(), 576) == 100 * MIB + 576 * 30 * 2 * 3 * 64 * 2
+    halved = token_read_bytes(model, LoadSettings(kv_type_k="q8_0", kv_type_v="q8_0"), 576)
+    assert halved == 100 * MIB + 576 * 30 * 2 * 3 * 64 * 34 // 32
+
+
+def test_a_window_caps_what_is_read_of_the_cache() -> None:
+    model = replace(GEMMA3, read_bytes=0)
+    # every sixth of 18 layers reads all 2000 tokens, the others their window of 512
+    assert token_read_bytes(model, LoadSettings(), 2000) == (3 * 2000 + 15 * 512) * 2 * 256 * 2
+
+
+def test_what_a_token_reads_is_unknown_where_the_header_does_not_tell() -> None:
+    assert token_read_bytes(SMOLLM2, LoadSettings(), 576) is None
+    assert token_read_bytes(replace(SMOLLM2, architecture="mamba", read_bytes=1), LoadSettings(), 576) is None

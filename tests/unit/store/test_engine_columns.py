@@ -55,8 +55,8 @@ def test_run_names_all_its_engines_and_their_versions(tmp_path: Path) -> None:
     spec = make_spec()
     first, second = spec.variants
     mixed = replace(spec, variants=(first, replace(second, engine="ollama")))
-    assert rows.run_row(spec, None)["engine"] == "embedded"
-    assert rows.run_row(mixed, None)["engine"] == "embedded, ollama"
+    assert rows.run_row(spec, None, None)["engine"] == "embedded"
+    assert rows.run_row(mixed, None, None)["engine"] == "embedded, ollama"
     loads = [make_load(load_id=name, engine_version=name) for name in ("xllamacpp 1", "ollama 2", "ollama 2")]
     found = asked(tmp_path, "SELECT engine_version FROM runs", *loads[:2])
     assert found == [("b1, ollama 2, xllamacpp 1",)]

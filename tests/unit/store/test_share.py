@@ -84,6 +84,7 @@ def test_one_run_arrives_whole(shared_db: Path, tmp_path: Path, format_: str) ->
         "closeness": 0,
         "flips": 0,
         "seeds": 0,
+        "energy": 0,
     }
     [answer] = [row for row in views["samples"] if row["cell_id"] == "c6"]
     assert answer["response"] == 'see /home/jane/x, nul \x00, =1+1, "quoted"\nnew line'
