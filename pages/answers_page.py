@@ -35,7 +35,7 @@ def show() -> None:
 
         show_blind_vote(view)
         return
-    prompt_id = _pick_prompt(prompts)
+    prompt_id = _pick_prompt(prompts, is_compared=view.facts.n_variants > 1)
     _show_prompt(view, prompt_id)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         seed = _pick_seed(view, prompt_id)
@@ -65,10 +65,11 @@ def _pick_mode(view: RunView) -> str:
     return chosen or _READ
 
 
-def _pick_prompt(prompts: pd.DataFrame) -> str:
-    """The prompt in the address, else the one with the most disagreement."""
-    names = {str(row["prompt_id"]): _name(row) for row in prompts.to_dict("records")}
-    return selection.pick("prompt", "Prompt, those with the most disagreement first", names)
+def _pick_prompt(prompts: pd.DataFrame, *, is_compared: bool) -> str:
+    """The prompt in the address, else the one with the most disagreement; one variant alone has none."""
+    names = {str(row["prompt_id"]): _name(row, is_compared=is_compared) for row in prompts.to_dict("records")}
+    label = "Prompt, those with the most disagreement first" if is_compared else "Prompt"
+    return selection.pick("prompt", label, names)
 
 
 def _pick_seed(view: RunView, prompt_id: str) -> int | None:
@@ -80,15 +81,15 @@ def _pick_seed(view: RunView, prompt_id: str) -> int | None:
     return int(selection.pick("seed", "Answers with", names))
 
 
-def _name(row: dict[object, object]) -> str:
-    told = "all the same"
+def _name(row: dict[object, object], *, is_compared: bool) -> str:
+    told = "all the same" if is_compared else ""
     for column, words in _DISAGREEMENT.items():
         count = int(str(row[column]))
         if count:
             told = f"{count} {words}"
             break
     question = " ".join(visible(str(row["question"] or "")).split())
-    return f"{row['prompt_id']} · {told} · {question[:90]}"
+    return " · ".join(part for part in (str(row["prompt_id"]), told, question[:90]) if part)
 
 
 def _show_prompt(view: RunView, prompt_id: str) -> None:

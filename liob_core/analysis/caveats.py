@@ -128,7 +128,13 @@ def _failures(run: Row, variants: list[Row]) -> Iterator[str]:
 def _contention(run: Row, variants: list[Row]) -> Iterator[str]:
     n_samples = sum(row["n_samples"] or 0 for row in variants)
     told = [f"{row['variant']} {row['n_contended']}" for row in variants if row["n_contended"]]
-    if told:
+    n_contended = sum(row["n_contended"] or 0 for row in variants)
+    if n_samples and n_contended == n_samples:
+        yield (
+            f"All {n_samples} samples ran beside a busy program, so no time or rate is known: close other "
+            "programs and measure again."
+        )
+    elif told:
         yield (
             f"Some of the {n_samples} samples ran beside a busy program and are left out of every time and "
             f"rate: {', '.join(told)}."
@@ -223,7 +229,7 @@ def _labels(_: Row, variants: list[Row]) -> Iterator[str]:
 
 def _reference(_: Row, variants: list[Row]) -> Iterator[str]:
     reference = next((row for row in variants if row["is_reference"]), None)
-    if reference is None or reference["bpw"] is None:
+    if reference is None or reference["bpw"] is None or len(variants) < 2:
         return
     larger = [row["variant"] for row in variants if (row["bpw"] or 0) > reference["bpw"]]
     # Below 16 bits the reference is a quantization itself, and what it lost cannot be seen.

@@ -281,12 +281,12 @@ def _notes(rows: list[dict[Any, Any]]) -> tuple[str, ...]:
         )
     near = [row["variant"] for row in rows if row["kld_mean"] < RANKABLE_KLD]
     if near:
-        notes.append(f"Below a KL divergence of about {RANKABLE_KLD} it ranks nothing: {', '.join(near)}.")
+        notes.append(f"Below {RANKABLE_KLD}, KL divergence does not rank variants: {', '.join(near)}.")
     notes.append(
-        f"The same file gives up to {KERNEL_EFFECT * 100:.1f} % other figures on other CPU kernels, and "
-        "these describe no GPU: never compare across builds."
+        f"On other CPU kernels the same file gives figures up to {KERNEL_EFFECT * 100:.1f} % different, on a "
+        "GPU others again: compare them within one build only."
     )
     small = [row["variant"] for row in rows if abs(row["ln_ratio"]) < KERNEL_EFFECT]
     if small:
-        notes.append(f"Changes of perplexity as small as that hold for this build only: {', '.join(small)}.")
+        notes.append(f"Changes of perplexity that small hold for this build only: {', '.join(small)}.")
     return tuple(notes)

@@ -119,8 +119,9 @@ def _alone(facts: Facts) -> tuple[str, str]:
         shown.append(words.value("decode_tps", reference["decode_tps"]))
     if reference["peak_memory_bytes"]:
         shown.append(f"{words.memory(reference['peak_memory_bytes'])} of memory")
+    told = "; ".join(part for part in (", ".join(shown), why) if part)
     return (
-        f"{reference['variant']}: {', '.join([*shown, why])}, so there is nothing to choose from.",
+        f"{reference['variant']}: {told}, so there is nothing to choose from.",
         "Add a smaller variant to compare it with.",
     )
 

@@ -146,5 +146,5 @@ def _neighbours() -> Finding:
     busy = busy_neighbours()
     if not busy:
         return Finding(what="quiet machine", state="ok", sentence="no other process keeps a core busy")
-    names = ", ".join(f"{neighbour.name} ({neighbour.cpu_share:.0%} of a core)" for neighbour in busy)
+    names = ", ".join(f"{neighbour.name} ({100 * neighbour.cpu_share:.0f} % of a core)" for neighbour in busy)
     return Finding(what="quiet machine", state="problem", sentence=f"close these before a run: {names}")

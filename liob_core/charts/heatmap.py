@@ -10,6 +10,7 @@ import pandas as pd
 from liob_core.charts.theme import Caption, Look, dressed
 
 _ROW_HEIGHT = 34
+_BELOW = 10  # its axis is on top
 _MARKS = {True: {True: "▲ ", False: "▼ "}, False: {True: "", False: ""}}
 _N_STRIPES = 12
 # The verdicts' colours on the way to the page's: light or dark enough for the figures written on them.
@@ -85,7 +86,7 @@ def difference_map(cells: pd.DataFrame, look: Look, *, unit: Unit, title: str, c
         alt.Chart(frame).mark_text(color=look.ink, fontSize=12.5).encode(x=x, y=y, text="label:N"),
     ]
     height = _ROW_HEIGHT * (len(rows) + 1)
-    return dressed(layers, look, height=height, title=title, caption=caption)
+    return dressed(layers, look, height=height, title=title, caption=caption, axis_height=_BELOW)
 
 
 def _cells(cells: pd.DataFrame, unit: Unit) -> pd.DataFrame:

@@ -66,7 +66,7 @@ def tradeoff_picture(
         return replace(picture, reason=why_unknown(table, x if points[x].isna().all() else y))
     notes = ["Lines are 95 % intervals; a larger mark is faster", "Dashes join what nothing beats on both"]
     if y == "kld_mean":
-        notes.append("Upwards is closer to the reference, itself 0 by construction")
+        notes.append("Upwards is closer to the reference, which is at 0")
     marks = [
         f"{ring} is the {what}, {label}"
         for ring, what, label in (("The ring", "pick", pick), ("the dashed one", "runner-up", runner_up))
@@ -92,7 +92,7 @@ def rate_pictures(
 ) -> list[Picture]:
     """Decode and prompt rates with their intervals, from the speed task where it ran."""
     decode, prefill = _TIMED["speed" if "speed" in tasks else "suite"]
-    meaning = "Mean over blocks with its 95 % interval; ticks are single blocks"
+    meaning = "Mean over blocks with its 95 % interval; ticks: blocks"
     pictures = []
     for metric, shape in (("decode_tps", decode), ("prefill_tps", prefill)):
         notes = (meaning, *_ceiling_note(table)) if (metric, shape) == CEILING_OF else (meaning,)
@@ -164,7 +164,7 @@ def memory_picture(table: pd.DataFrame, parts: pd.DataFrame, look: Look, *, orig
         return replace(picture, reason=why_unknown(table, "peak_memory_bytes"))
     caption = Caption(
         notes=(
-            "Other is the measured peak less what the engine reports",
+            "Other: the measured peak less what the engine reports",
             "The upright tick is what was predicted before the load",
         ),
         origin=origin,

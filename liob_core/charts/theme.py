@@ -5,6 +5,7 @@ A variant is a position on a ladder, so colour is an ordinal ramp of one hue ove
 of its own. Every verdict differs in shape and words too, so no chart depends on telling hues apart.
 """
 
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +13,9 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-_TITLE_HEIGHT, _NOTE_LINE, _AXIS_HEIGHT, _FOOTER_LINE = 32, 16, 48, 14
+_TITLE_HEIGHT, _TITLE_LINE, _NOTE_LINE, _AXIS_HEIGHT, _FOOTER_LINE = 32, 18, 16, 48, 14
+# Characters that a phone has room for; Vega cuts a longer line off.
+_TITLE_WIDTH, _NOTE_WIDTH, _FOOTER_WIDTH = 40, 54, 60
 _ENGINE_SHAPES = ("circle", "square", "triangle-up", "cross")
 FONT = '"Source Sans", "Source Sans Pro", "Helvetica Neue", Arial, sans-serif'
 
@@ -167,20 +170,31 @@ class Caption:
     origin: tuple[str, ...] = ()
 
 
-def dressed(layers: Sequence[Any], look: Look, *, height: int, title: str, caption: Caption) -> Any:
+def dressed(
+    layers: Sequence[Any],
+    look: Look,
+    *,
+    height: int,
+    title: str,
+    caption: Caption,
+    axis_height: int = _AXIS_HEIGHT,
+) -> Any:
     """The layers as one picture in the look, with title and caption; `height` pixels are for the marks.
 
-    Everything is fitted into the given box, so the words get pixels of their own.
+    Everything is fitted into the given box, so the words get pixels of their own, and `axis_height` are what
+    the horizontal axis takes below the marks.
     """
+    heads, notes = _wrapped([title], _TITLE_WIDTH), _wrapped(caption.notes, _NOTE_WIDTH)
     heading = alt.TitleParams(
-        text=title, subtitle=list(caption.notes), anchor="start", frame="bounds", offset=12
+        text=heads if len(heads) > 1 else title, subtitle=notes, anchor="start", frame="bounds", offset=12
     )
     # A layer without rows draws nothing, but a screen reader would meet an image without a name.
     layers = [layer for layer in layers if not _is_empty(layer)] or list(layers)
     if caption.origin:
-        layers = [*layers, _footer(caption.origin, look)]
-        height += _AXIS_HEIGHT + _FOOTER_LINE * len(caption.origin)
-    height += _TITLE_HEIGHT + _NOTE_LINE * len(caption.notes)
+        origin = _wrapped(caption.origin, _FOOTER_WIDTH)
+        layers = [*layers, _footer(origin, look, axis_height)]
+        height += axis_height + _FOOTER_LINE * len(origin)
+    height += _TITLE_HEIGHT + _TITLE_LINE * (len(heads) - 1) + _NOTE_LINE * len(notes)
     return alt.layer(*layers).properties(title=heading, height=height).configure(**_config(look))
 
 
@@ -188,10 +202,15 @@ def _is_empty(layer: Any) -> bool:
     return isinstance(layer.data, pd.DataFrame) and layer.data.empty
 
 
-def _footer(lines: Sequence[str], look: Look) -> Any:
+def _wrapped(lines: Sequence[str], width: int) -> list[str]:
+    """The lines, each over as many as it needs at so many characters."""
+    return [part for line in lines for part in textwrap.wrap(line, width)]
+
+
+def _footer(lines: Sequence[str], look: Look, axis_height: int) -> Any:
     """Small text below the horizontal axis."""
     mark = {"align": "left", "baseline": "top", "fontSize": 10.5, "lineHeight": _FOOTER_LINE, "limit": 460}
-    below = alt.value(alt.ExprRef(f"height + {_AXIS_HEIGHT}"))
+    below = alt.value(alt.ExprRef(f"height + {axis_height}"))
     return (
         alt.Chart(pd.DataFrame({"origin": ["\n".join(lines)]}))
         .mark_text(lineBreak="\n", color=look.muted, opacity=0.85, **mark)

@@ -17,7 +17,12 @@ _COLUMNS = [
     *("variant", "x", "x_low", "x_high", "y", "y_low", "y_high", "speed", "standing", "mark", "words"),
     "is_front",
 ]
-_TITLES = {"file_bytes": "File size", "pass_rate": "Checks passed", "decode_tps": "Decode rate"}
+_TITLES = {
+    "file_bytes": "File size",
+    "pass_rate": "Checks passed",
+    "decode_tps": "Decode rate",
+    "kld_mean": "KL divergence",
+}
 _UNITS = {"decode_tps": ", tok/s", "kld_mean": ", nats", "ln_ratio": ", nats", "judge_score": ", 1 to 10"}
 _UNITS |= {"j_per_output_token": ", J"}
 # Here a scale that is logarithmic further up turns linear, so that the reference's 0 has a place.

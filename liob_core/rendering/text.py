@@ -11,6 +11,11 @@ from markdown_it import MarkdownIt
 _MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable("table")
 _MARKDOWN.disable(["image", "link", "autolink", "reference", "html_inline", "html_block"])
 
+# Streamlit's Markdown makes links of bare addresses, escaped or not; only in a code span they stay text.
+_ADDRESS = re.compile(
+    r"((?:https?://|www\.)[^\s`]*[^\s`.,:;!?)\]}'\"]|[-.\w+]+@[-\w]+(?:\.[-\w]+)+)", re.IGNORECASE
+)
+
 _LONGEST = 200_000
 _NAMES = {"\0": "NUL", "\a": "BEL", "\b": "BS", "\r": "CR", "\x1b": "ESC", "\x7f": "DEL"}
 
@@ -50,5 +55,13 @@ def markdown_cell(text: str) -> str:
 
 
 def literal(text: str) -> str:
-    """`text` for places where Streamlit reads Markdown (labels, captions), with its marks escaped."""
-    return re.sub(r"([\\`*_{}\[\]<>#$~|!]|:(?=[\w/]))", r"\\\1", visible(text))
+    """`text` for places where Streamlit reads Markdown (labels, captions), with its marks escaped.
+
+    Addresses become code, so that nothing that a model writes can be clicked.
+    """
+    parts = _ADDRESS.split(visible(text))
+    return "".join(f"`{part}`" if place % 2 else _escaped(part) for place, part in enumerate(parts))
+
+
+def _escaped(text: str) -> str:
+    return re.sub(r"([\\`*_{}\[\]<>#$~|!]|:(?=[\w/]))", r"\\\1", text)

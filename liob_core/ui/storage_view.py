@@ -46,8 +46,9 @@ def show_storage(settings: Settings) -> None:
 
 def _folders(found: Storage) -> str:
     kept = len(found.runs) - len(found.removable)
+    n = len(found.runs)
     return (
-        f"{len(found.runs)} runs, {len(found.removable)} of them wholly in the database, {kept} still needed"
+        f"{n} run{'s' if n != 1 else ''}: {len(found.removable)} wholly in the database, {kept} still needed"
     )
 
 
@@ -73,7 +74,8 @@ def _show_cleanup(found: Storage, settings: Settings) -> None:
         )
         total = memory(sum(sizes[run_id] for run_id in chosen))
         is_sure = st.checkbox(
-            f"Remove {len(chosen)} folders for good ({literal(total)})", key="liob_storage_sure"
+            f"Remove {len(chosen)} folder{'s' if len(chosen) != 1 else ''} for good ({literal(total)})",
+            key="liob_storage_sure",
         )
         if st.button("Remove", type="primary", disabled=not (chosen and is_sure), key="liob_storage_remove"):
             try:

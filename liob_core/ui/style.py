@@ -54,12 +54,16 @@ _CSS = """<style>
 .rendered pre { background: GRID; padding: .6rem; border-radius: 4px; font-size: .85rem; }
 .liob-kicker { color: MUTED; font-size: .9rem; margin-bottom: -1rem; }
 .stMainBlockContainer h1 { padding-top: 0; text-wrap: balance; line-height: 1.2; }
-.liob-step { display: flex; align-items: baseline; gap: .6rem; font-size: 1.15rem; font-weight: 600; }
+.liob-step { display: flex; flex-wrap: wrap; align-items: baseline; gap: 0 .6rem;
+  font-size: 1.15rem; font-weight: 600; }
 .liob-step b { color: PRIMARY; font-variant-numeric: tabular-nums; }
 .liob-step span { color: MUTED; font-weight: 400; font-size: .9rem; }
 @media (max-width: 640px) {
   .stMainBlockContainer { padding: 4.4rem 1rem 4rem; }
   h1 { font-size: 1.45rem !important; }
+  .liob-bar { min-width: 4rem; }
+  .liob-table td.txt:last-child .note { min-width: 13rem; }
+  .stButtonGroup > div { flex-wrap: wrap; row-gap: .3rem; }
 }
 </style>"""
 

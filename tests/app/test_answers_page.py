@@ -8,9 +8,11 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from liob_core.config import Settings
+from liob_core.store import database
 from liob_core.store.journal import read_lines
 from tests.app.seeded import make_seeded
 from tests.app.support import LABELS, Open, html_of
+from tests.unit.analysis.conftest import RunWriter
 
 
 @pytest.fixture
@@ -48,6 +50,30 @@ def test_every_seed_of_a_prompt_can_be_read(open_page: Open) -> None:
     assert "F16 with seed 2" in page
     assert "tiny on embedded" not in page, "the judge saw the graded answer"
     assert [box.label for box in app.expander] == ["Thinking", "Thinking"]
+
+
+def test_of_one_variant_nothing_is_said_to_agree(
+    open_page: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "alone.duckdb"
+    with database.write(path):
+        pass
+    writer = RunWriter(path)
+    writer.run()
+    writer.machine()
+    writer.variant("Q4_1", 5.7)
+    writer.answer("Q4_1", "p1", "pass")
+    writer.prompt("p1", 0)
+    writer.summarize()
+    writer.close()
+    monkeypatch.setattr("liob_core.ui.source.SAMPLE_DATABASE", path)
+
+    app = open_page("answers")
+
+    assert not app.exception
+    box = app.selectbox(key="liob_pick_prompt")
+    assert box.label == "Prompt"
+    assert "all the same" not in box.options[0]
 
 
 @pytest.mark.usefixtures("with_sample")

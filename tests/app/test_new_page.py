@@ -20,6 +20,18 @@ def test_wrong_path_is_one_sentence_beside_the_field(open_page: Open, tmp_path: 
     assert len(app.error) == 1
     assert "does not exist" in app.error[0].value
     assert app.button(key="liob_start").disabled
+    assert any("Take the sample model in step 1" in text.value for text in app.markdown)
+
+
+def test_repository_in_the_field_for_files_leads_to_the_page_that_gets_it(open_page: Open) -> None:
+    app = open_page("new")
+
+    app.text_area(key="liob_new_paths").set_value("Qwen/Qwen2.5-0.5B-Instruct-GGUF\nmodels/a.gguf").run()
+
+    told = [error.value for error in app.error]
+    assert "Qwen/Qwen2.5-0.5B-Instruct-GGUF is no file or folder here." in told[0]
+    assert "the page Models" in told[0]
+    assert "does not exist. Check the path." in told[1]
 
 
 def test_sample_that_cannot_be_fetched_says_why(open_page: Open, monkeypatch: pytest.MonkeyPatch) -> None:

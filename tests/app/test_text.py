@@ -65,8 +65,12 @@ def test_literal_leaves_no_markdown() -> None:
     assert literal("*a* :red[b] [c](d) $e$ Ends: so") == r"\*a\* \:red\[b\] \[c\](d) \$e\$ Ends: so"
 
 
-def test_an_address_is_escaped_whole_so_that_no_backslash_is_shown() -> None:
-    assert literal("at http://127.0.0.1:11434 now") == r"at http\://127.0.0.1\:11434 now"
+def test_an_address_is_code_since_streamlit_makes_a_link_of_one_that_is_escaped() -> None:
+    assert literal("at http://127.0.0.1:11434: start it") == "at `http://127.0.0.1:11434`: start it"
+    assert literal("(www.evil.example/a`b), me@evil.example.") == (
+        r"(`www.evil.example/a`\`b), `me@evil.example`."
+    )
+    assert literal("http://") == r"http\://"
 
 
 def test_difference_marks_only_other_words() -> None:

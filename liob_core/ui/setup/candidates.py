@@ -1,5 +1,6 @@
 """Models a user could run, read as far as a choice needs: the header, not the whole file."""
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from liob_core.types import LoadSettings, ModelFile, Variant
 
 # Reading this much for the digests takes about a second; with them the estimate knows earlier runs.
 _QUICK_BYTES = 1_500_000_000
+_REPOSITORY = re.compile(r"(?:https://huggingface\.co/|hf\.co/)?[\w-][\w.-]*/[\w.-]+(?::[\w.-]+)?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,8 +89,15 @@ def find_candidates(
 def _files(paths: Sequence[str], problems: list[str]) -> Iterable[Path]:
     files: list[Path] = []
     for path in paths:
+        place = Path(path).expanduser()
+        if _REPOSITORY.fullmatch(path) and not path.endswith(".gguf") and not place.exists():
+            problems.append(
+                f"{path} is no file or folder here. If it is on the Hugging Face Hub, get it on the page "
+                "Models."
+            )
+            continue
         try:
-            files += find_models(Path(path).expanduser())
+            files += find_models(place)
         except LiobError as error:
             problems.append(str(error))
     return dict.fromkeys(files)

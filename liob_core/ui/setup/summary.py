@@ -59,6 +59,10 @@ def _draft(settings: Settings, choice: Choice, work: Work, limits: RunLimits) ->
             raise UsageError("Name the address of your llama-server.")
         if "ollama" in engines.names and not engines.has_ollama:
             raise UsageError("Start Ollama, or choose another engine.")
+        if not choice.variants:
+            raise UsageError("Take the sample model in step 1, or name a GGUF file there and tick it.")
+        if Task.SUITE in work.tasks and work.suite is None:
+            raise UsageError("Paste a prompt in step 2, or choose another suite there.")
         return make_spec(
             Choices(
                 engine=engines.names[0],
@@ -129,7 +133,7 @@ def _neighbour_warning() -> str | None:
     busy = busy_neighbours()
     if not busy:
         return None
-    names = ", ".join(f"{neighbour.name} ({neighbour.cpu_share:.0%} of a core)" for neighbour in busy)
+    names = ", ".join(f"{neighbour.name} ({100 * neighbour.cpu_share:.0f} % of a core)" for neighbour in busy)
     return f"Other programs are busy: {names}. Samples measured beside them are kept out of verdicts."
 
 

@@ -92,4 +92,4 @@ def test_the_noise_floor_is_the_reference_itself_on_other_kernels(writer):
     # The same kernels are 0 by construction, which is no measurement of the noise.
     assert table["is_floor"].to_dict() == {"F16": False, "F16 on the GPU": True, "F16 again": False}
     notes = " ".join(closeness_facts(db, writer.run_id).notes)
-    assert "Changes of perplexity as small as that hold for this build only: F16 on the GPU" in notes
+    assert "Changes of perplexity that small hold for this build only: F16 on the GPU" in notes

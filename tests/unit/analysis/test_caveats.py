@@ -62,6 +62,21 @@ def test_each_trouble_has_its_sentence(writer, changes, sentence):
     assert any(sentence in warning for warning in found(writer)), sentence
 
 
+def test_a_run_wholly_beside_a_busy_program_says_what_to_do(writer):
+    writer.run()
+    writer.variant("Q4_1", 5.7)
+    for block in range(3):
+        writer.speed("Q4_1", block, contended=True)
+
+    told = found(writer)
+
+    assert any(
+        "beside a busy program, so no time or rate is known: close other programs" in one for one in told
+    )
+    assert not any(one.startswith("Some of") for one in told)
+    assert not any("relative to" in one for one in told), "one variant is compared with nothing"
+
+
 def test_a_single_block_and_few_prompts_are_told(writer):
     writer.run()
     writer.variant("F16", 16.0)

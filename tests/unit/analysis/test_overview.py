@@ -72,7 +72,7 @@ def test_a_variant_alone_has_nothing_to_choose_from(writer):
     writer.summarize()
     found = headline(writer.close(), writer.run_id)
     assert found.kind == "nothing to compare"
-    assert found.sentence.startswith("F16: 100 tok/s, it is the only variant")
+    assert found.sentence.startswith("F16: 100 tok/s; it is the only variant")
 
 
 def test_noise_in_speed_is_never_said_as_faster(writer):

@@ -1,3 +1,5 @@
+from typing import Any
+
 import altair as alt
 import pandas as pd
 import pytest
@@ -116,3 +118,26 @@ def test_a_layer_without_rows_is_left_out_because_it_would_be_an_image_without_a
 
     assert marks(filled, empty) == 1
     assert marks(empty) == 1  # a picture needs one all the same
+
+
+def test_words_in_a_picture_are_broken_where_a_phone_would_cut_them_off() -> None:
+    note = "Dotted guides: what these quantizations cost Llama-3-8B, for comparison only"
+    caption = Caption(notes=(note, "short"), origin=("SmolLM2 · LIOB", "a machine"))
+    layer = alt.Chart(pd.DataFrame({"x": [1.0]})).mark_tick().encode(x="x:Q")
+
+    def drawn(title: str, caption: Caption, **more: int) -> dict[str, Any]:
+        return dressed([layer], LIGHT, height=100, title=title, caption=caption, **more).to_dict()
+
+    spec = drawn("KL divergence from the reference against memory", caption)
+
+    head = spec["title"]
+    assert head["text"] == ["KL divergence from the reference against", "memory"]
+    assert head["subtitle"] == [
+        "Dotted guides: what these quantizations cost",
+        "Llama-3-8B, for comparison only",
+        "short",
+    ]
+    # The words' lines are beside the 100 pixels of the marks, and an axis that is elsewhere takes none.
+    lines = 32 + 18 + 3 * 16 + 48 + 2 * 14
+    assert spec["height"] == 100 + lines
+    assert drawn("t", Caption(origin=("o",)), axis_height=0)["height"] == 100 + 32 + 14

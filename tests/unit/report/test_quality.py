@@ -47,7 +47,7 @@ def db(writer: RunWriter) -> Path:
 def test_closeness_and_judges_are_told_with_what_limits_them(db: Path, tmp_path: Path) -> None:
     page = write_report(db, RUN, tmp_path / "r.html").html.read_text()
 
-    for part in ("KL divergence from F16", "never compare across builds", "9 of 10", "8.00", "1 of 1"):
+    for part in ("KL divergence from F16", "compare them within one build only", "9 of 10", "8.00", "1 of 1"):
         assert part in page, part
     assert 'data-spec="spec-closeness"' in page
     assert 'data-spec="spec-judge-single-0"' in page
