@@ -145,7 +145,7 @@ _EFFECTS: Mapping[str, Callable[[float], str]] = {
     "prefill_tps": lambda times: ratio(times, "faster", "slower", "fast"),
     "ttft_ms": lambda times: ratio(times, "longer", "shorter", "long"),
     "load_ms": lambda times: ratio(times, "longer", "shorter", "long"),
-    "answer_s": _signed(seconds, "longer on average", "shorter on average"),
+    "answer_s": _signed(seconds, "longer per prompt on average", "shorter per prompt on average"),
     "peak_memory_bytes": _signed(memory, "more", "less"),
     "pass_rate": _signed(points, "higher", "lower"),
     "seed_pass_rate": _signed(points, "higher", "lower"),

@@ -55,6 +55,11 @@ def cancel(run_id: str, settings: Settings) -> None:
     (run_dir / CANCEL_FILE).touch()
 
 
+def is_cancelling(run_id: str, settings: Settings) -> bool:
+    """Whether the end of a run was asked for; of use while its worker is at it."""
+    return (find_run(run_id, settings) / CANCEL_FILE).exists()
+
+
 def read_status(run_id: str, settings: Settings) -> RunStatus:
     """What a run is doing now; `orphaned` where its worker is gone."""
     run_dir = find_run(run_id, settings)

@@ -1,6 +1,7 @@
 """A run as it happens, read from its status file alone."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 import streamlit as st
 
@@ -10,6 +11,7 @@ from liob_core.bench.estimate import spell_duration
 from liob_core.bench.status import Progress, RunStatus
 from liob_core.charts.live import sparkline
 from liob_core.config import Settings
+from liob_core.errors import UsageError
 from liob_core.ui.blocks import as_spec, show_chart, show_heading
 from liob_core.ui.guard import guarded
 from liob_core.ui.nav import button_to, open_page
@@ -42,9 +44,10 @@ def _show(run_id: str, labels: Sequence[str], settings: Settings, was_live: bool
     status = jobs.read_status(run_id, settings)
     if was_live and not status.is_live:
         st.rerun()  # the whole page: it stops refreshing and offers what comes next
-    show_heading(status.title, _headline(status))
+    is_cancelling = status.is_live and jobs.is_cancelling(run_id, settings)
+    show_heading(status.title, _headline(status, is_cancelling=is_cancelling))
     _show_progress(status)
-    _show_buttons(status, settings)
+    _show_buttons(status, settings, is_cancelling=is_cancelling)
     if status.per_cell:
         _show_grid(status, labels)
     if status.is_live:
@@ -53,8 +56,8 @@ def _show(run_id: str, labels: Sequence[str], settings: Settings, was_live: bool
         st.code(visible(_log_tail(run_id, settings)) or "Nothing yet.", language=None, wrap_lines=True)
 
 
-def _headline(status: RunStatus) -> str:
-    state = _STATES.get(status.state, status.state)
+def _headline(status: RunStatus, *, is_cancelling: bool) -> str:
+    state = "Cancelling" if is_cancelling else _STATES.get(status.state, status.state)
     if not status.n_cells:
         return state
     if status.state == "finished":
@@ -94,12 +97,23 @@ def _doing(status: RunStatus) -> str:
     return " · ".join(part for part in (left, status.activity, now) if part) or "The worker is starting"
 
 
-def _show_buttons(status: RunStatus, settings: Settings) -> None:
+def _cancel(run_id: str, settings: Settings) -> None:
+    with suppress(UsageError):  # it may have ended just now
+        jobs.cancel(run_id, settings)
+        st.toast("Cancelling; every finished request is kept.")
+
+
+def _show_buttons(status: RunStatus, settings: Settings, *, is_cancelling: bool) -> None:
     with st.container(horizontal=True):
         if status.is_live:
-            if st.button("Cancel", icon=":material/stop_circle:", key="liob_cancel"):
-                jobs.cancel(status.run_id, settings)
-                st.toast("Cancelling; every finished request is kept.")
+            st.button(
+                "Cancel",
+                icon=":material/stop_circle:",
+                key="liob_cancel",
+                disabled=is_cancelling,
+                on_click=_cancel,
+                args=(status.run_id, settings),
+            )
             return
         if status.n_done:
             button_to("results", "See results", icon=":material/speed:", primary=True, **_own(status))

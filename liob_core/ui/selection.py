@@ -3,7 +3,7 @@
 Streamlit empties the address when the reader changes pages, so the choice is remembered for the session.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 import streamlit as st
 
@@ -18,6 +18,13 @@ def get(name: str) -> str | None:
         return None if remembered is None else str(remembered)
     st.session_state[_PREFIX + name] = value
     return value
+
+
+def never_chosen(name: str, options: Collection[str]) -> str | None:
+    """What the address asks for that is not among `options`, unless it was chosen here before; else None."""
+    asked = st.query_params.get(name)
+    is_own = asked == st.session_state.get(_PREFIX + name)
+    return None if asked is None or asked in options or is_own else asked
 
 
 def put(name: str, value: str) -> None:

@@ -114,6 +114,10 @@ def _choose_source(names: list[str]) -> str:
 
 def _choose_run(runs: pd.DataFrame) -> str:
     names = {str(row["run_id"]): _run_name(row) for row in runs.to_dict("records")}
+    if asked := selection.never_chosen("run", names):
+        st.warning(
+            literal(f"There is no run {asked} here. This is another one."), icon=":material/search_off:"
+        )
     if len(names) > 1:
         return selection.pick("run", "Run", names)
     run_id = next(iter(names))

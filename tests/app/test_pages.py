@@ -227,6 +227,16 @@ def test_own_results_come_first_and_the_sample_stays_in_reach(
 
     assert any("made by LIOB" in caption.value for caption in app.caption)
     assert app.query_params["source"] == "sample"
+    assert not app.warning, "the run of the other source is no wrong address"
+
+
+@pytest.mark.usefixtures("with_sample")
+def test_an_address_of_a_run_that_is_not_here_is_told(open_page: Open) -> None:
+    app = open_page("results", run="20200101-000000-gone")
+    assert [warning.value for warning in app.warning] == [
+        "There is no run 20200101-000000-gone here. This is another one."
+    ]
+    assert not open_page("results").warning
 
 
 def test_own_database_is_brought_up_to_date_without_any_run_folder(

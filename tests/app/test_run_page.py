@@ -63,6 +63,8 @@ def test_cancel_asks_the_worker_to_end(open_page: Open, settings: Settings) -> N
 
     assert not app.exception
     assert (settings.runs_dir / RUN_ID / CANCEL_FILE).exists()
+    assert app.title[0].value == "Cancelling: 10 of 40 requests"
+    assert app.button(key="liob_cancel").disabled
 
 
 @pytest.mark.parametrize(

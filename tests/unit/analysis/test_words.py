@@ -59,7 +59,7 @@ def test_an_interval_names_its_unit_once_where_both_ends_share_it():
         ("decode_tps", 0.88, "12 % slower"),
         ("decode_tps", 1.018, "1.8 % faster"),
         ("ttft_ms", 0.5, "50 % shorter"),
-        ("answer_s", -3.2, "3.20 s shorter on average"),
+        ("answer_s", -3.2, "3.20 s shorter per prompt on average"),
         ("peak_memory_bytes", -1.9 * 2**30, "1.90 GiB less"),
         ("peak_memory_bytes", 0, "the same"),
         ("pass_rate", -0.04, "4 points lower"),
