@@ -115,7 +115,7 @@ def rate_pictures(
 def _ceiling_note(table: pd.DataFrame) -> tuple[str, ...]:
     """What the long marks are, or why there are none; nothing where nobody measured what they need."""
     if table["ceiling_tps"].notna().any():
-        return ("The long grey mark is the most that the memory's speed allows",)
+        return ("Long grey mark: the most that memory's speed allows",)
     reason = why_unknown(table, "ceiling_tps")
     is_told = reason not in {NOT_MEASURED, roofline.NOT_MEASURED}
     return (f"No memory-bandwidth ceiling: {reason}",) if is_told else ()
