@@ -4,8 +4,17 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings as examples
 
 from liob_core.config import Settings
+
+examples.register_profile("same", derandomize=True)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """The same commit has the same result; `--hypothesis-profile default` looks for new examples."""
+    if config.getoption("hypothesis_profile", None) is None:
+        examples.load_profile("same")
 
 
 @pytest.hookimpl(optionalhook=True)
