@@ -1,6 +1,8 @@
 """The process that measures: `python -m liob_core.bench.worker RUN_DIR`, started by `jobs.start`."""
 
+import atexit
 import contextlib
+import gc
 import json
 import logging
 import signal
@@ -298,4 +300,5 @@ def _write_failed(run_dir: Path, spec: RunSpec, reason: str) -> None:
 
 
 if __name__ == "__main__":
+    atexit.register(gc.freeze)  # else the end of Python searches all of pandas for garbage once more
     sys.exit(main(sys.argv[1:]))

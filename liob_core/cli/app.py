@@ -1,5 +1,7 @@
 """The commands, and what a failure becomes: one sentence and an exit code."""
 
+import atexit
+import gc
 import sys
 
 import typer
@@ -102,6 +104,7 @@ def _root(version: bool = typer.Option(False, "--version", help="Print LIOB's ve
 
 def main() -> None:
     """Run the command line. Exit codes: 0 done, 1 something failed, 2 wrong use or missing thing, 3 busy."""
+    atexit.register(gc.freeze)  # else the end of Python searches all of pandas for garbage once more
     try:
         app()
     except LiobError as error:
