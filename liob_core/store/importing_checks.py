@@ -40,6 +40,11 @@ _WORDS: Mapping[tuple[str, str], Iterable[str]] = {
     ("calibrations", "state"): tuple(JudgeState),
     ("fidelities", "ending"): tuple(Ending),
 }
+# What other figures are divided by, or cannot be without.
+_POSITIVE = frozenset(
+    {("energy", "energy_j"), ("variants", "token_read_bytes"), ("runs", "read_bytes_per_s")}
+    | {("runs", "cache_bytes")}
+)
 # Texts of models and of people; every other text is a name or a sentence.
 _LONG = frozenset(
     {"prompt", "response", "thinking", "exact_text", "raw_reply", "raw_reply_second", "reference_answer"}
@@ -127,13 +132,13 @@ def _conditions(table: str, types: Mapping[str, str]) -> Iterator[tuple[str, str
             yield column, f"length({column}) > {_LONGEST_TEXT if column in _LONG else _LONGEST_NAME}"
         if (table, column) in _WORDS:
             yield column, f"{column} NOT IN ({_quoted(_WORDS[table, column])})"
+        if (table, column) in _POSITIVE:
+            yield column, f"{column} <= 0"
         if (table, column) in _NAMES:
             pattern = _NAMES[table, column].replace("'", "''")
             yield column, f"NOT regexp_full_match({column}, '{pattern}')"
     if table == "judgements":
         yield "raw_reply", f"judge_key = '{PEOPLE}' AND NOT json_valid(raw_reply)"
-    if table == "energy":
-        yield "energy_j", "energy_j <= 0"
     if table == "runs" and "tasks" in types:
         yield "tasks", f"NOT list_has_all([{_quoted(Task)}], tasks)"
 
