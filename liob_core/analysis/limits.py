@@ -87,15 +87,8 @@ def _speed(row: Row, asked: float) -> Evidence:
     found = _unknown("speed", "decode_tps", what, asked)
     if value is None:
         return found
-    between = words.interval("decode_tps", low, high)
-    found = replace(
-        found,
-        sentence=f"{what}: {words.value('decode_tps', value)} ({between or 'one block, no interval'})",
-        value=value,
-        low=low,
-        high=high,
-        n=row["n_blocks"],
-    )
+    shown = f"{what}: {words.value('decode_tps', value)}"
+    found = _over_blocks(found, shown, (value, low, high), row["n_blocks"])
     return found if low is None else _decided(found, low, max(0.0, 1 - low / asked))
 
 
@@ -118,17 +111,19 @@ def _energy(row: Row, asked: float) -> Evidence:
     if value is None:
         reason = json.loads(row["unknown"] or "{}").get("j_per_output_token", "not measured")
         return replace(found, sentence=f"{what}: {reason}")
-    between = words.interval("j_per_output_token", low, high) or "one block, no interval"
     scope = SCOPES.get(row["energy_scope"], row["energy_scope"])
-    found = replace(
-        found,
-        sentence=f"{what}: {words.value('j_per_output_token', value)} by the {scope} ({between})",
-        value=value,
-        low=low,
-        high=high,
-        n=row["energy_n_blocks"],
-    )
+    shown = f"{what}: {words.value('j_per_output_token', value)} by the {scope}"
+    found = _over_blocks(found, shown, (value, low, high), row["energy_n_blocks"])
     return found if high is None else _decided(found, high, max(0.0, high / asked - 1))
+
+
+def _over_blocks(
+    found: Evidence, shown: str, ends: tuple[float, float | None, float | None], n: int | None
+) -> Evidence:
+    """The evidence with a mean over blocks and both ends of its interval, where it has one."""
+    value, low, high = ends
+    between = words.interval(found.metric, low, high) or "one block, no interval"
+    return replace(found, sentence=f"{shown} ({between})", value=value, low=low, high=high, n=n)
 
 
 def _unknown(limit: str, metric: str, what: str, asked: float) -> Evidence:

@@ -284,6 +284,16 @@ def test_memory_of_the_past_is_bounded(make_sampler, monkeypatch):
     assert 0 < watcher.window(start, clock.utc_ns()).n_readings <= 5
 
 
+def test_reading_slowly_is_once_a_second(make_sampler):
+    watcher = make_sampler(hz=50)
+    wait_readings(watcher, 1)
+    watcher.read_slowly()
+    wait_readings(watcher, 1)  # the wait that was under way when it was asked
+    first = watcher.latest().utc_ns
+    wait_readings(watcher, 2)
+    assert watcher.latest().utc_ns - first >= 1.5e9
+
+
 def test_cost_is_measured_and_stop_is_prompt(make_sampler):
     watcher = make_sampler(hz=0.2)  # one reading in five seconds
     wait_readings(watcher, 1)

@@ -7,9 +7,11 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import psutil
 import pytest
 
@@ -20,7 +22,7 @@ from liob_core.bench.status import RunStatus
 from liob_core.config import Settings
 from liob_core.errors import BusyError, UsageError
 from liob_core.store.database import query
-from liob_core.store.journal import read_lines, write_spec
+from liob_core.store.journal import BANDWIDTH_FILE, read_lines, write_spec
 from liob_core.types import Limits, RunSpec, Task
 from tests.unit.bench.builders import make_fake_spec, make_suite
 
@@ -111,6 +113,21 @@ def test_worker_started_beside_another_exits_busy(settings: Settings) -> None:
     assert status.state == "failed"
     assert status.reason is not None
     assert "other-run" in status.reason
+
+
+def test_memory_is_read_once_where_its_speed_bounds_what_is_measured(settings: Settings) -> None:
+    spec = make_fake_spec(engine_options=FAST, tasks=(Task.SPEED,), n_blocks=1)
+    run_to_end(spec, settings)
+    assert not (settings.runs_dir / spec.run_id / BANDWIDTH_FILE).exists(), "the fake model has no weights"
+    variants = tuple(
+        replace(one, model=replace(one.model, read_bytes=1000)) if one.model else one for one in spec.variants
+    )
+    other = replace(spec, run_id=f"{spec.run_id}-2", variants=variants)
+    run_to_end(other, settings)
+    found = query(settings.database, "SELECT * FROM runs WHERE run_id = ?", (other.run_id,)).iloc[0]
+    assert found["read_threads"] == max(one.load_settings.threads for one in variants)
+    # Which of the two depends on this machine's caches and free memory.
+    assert pd.isna(found["read_bytes_per_s"]) != pd.isna(found["read_reason"])
 
 
 def test_cancel_ends_within_a_second_and_resume_does_the_rest(settings: Settings) -> None:

@@ -28,6 +28,15 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     assert read_status_file(tmp_path) == status
 
 
+def test_only_the_last_status_waits_for_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[int] = []
+    monkeypatch.setattr("liob_core.store.journal.os.fsync", synced.append)
+    write_status(tmp_path, running(1))
+    assert synced == []
+    write_status(tmp_path, RunStatus(run_id="r", title="t", state="finished"))
+    assert synced
+
+
 @pytest.mark.parametrize("left", ["", '{"run_id": "r", "ti', "[]"])
 def test_a_file_emptied_by_a_power_cut_is_no_status(tmp_path: Path, left: str) -> None:
     (tmp_path / STATUS_FILE).write_text(left)
